@@ -16,10 +16,14 @@ const newest = Math.max(...sources.map((path) => statSync(path).mtimeMs))
 if (existsSync(stamp) && statSync(stamp).mtimeMs > newest) process.exit(0)
 
 rmSync(`${root}/dist`, { recursive: true, force: true })
-const { status } = spawnSync(process.execPath, [`${root}/node_modules/typescript/bin/tsc`, '-p', `${root}/tsconfig.build.json`], {
-  cwd: root,
-  stdio: 'inherit',
-})
+const { status } = spawnSync(
+  process.execPath,
+  [`${root}/node_modules/typescript/bin/tsc`, '-p', `${root}/tsconfig.build.json`],
+  {
+    cwd: root,
+    stdio: 'inherit',
+  },
+)
 if (status !== 0) process.exit(status ?? 1)
 
 for (const program of ['cli/main.js', 'agents/openai/main.js']) {

@@ -16,8 +16,12 @@ if (major < 20 || (major === 20 && minor < 19)) {
 }
 
 const installed = `${root}/node_modules/.package-lock.json`
-if (existsSync(installed) && statSync(installed).mtimeMs >= statSync(`${root}/package-lock.json`).mtimeMs) process.exit(0)
+if (existsSync(installed) && statSync(installed).mtimeMs >= statSync(`${root}/package-lock.json`).mtimeMs)
+  process.exit(0)
 
 console.error('Installing dependencies (once) ...')
-const { status } = spawnSync('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: root, stdio: ['ignore', 2, 2] })
+const { status } = spawnSync('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], {
+  cwd: root,
+  stdio: ['ignore', 2, 2],
+})
 process.exit(status ?? 1)

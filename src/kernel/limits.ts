@@ -1,0 +1,71 @@
+/**
+ * Every bound of the bus and its default, in one object (contract 8.1).
+ *
+ * The kernel knows limits only in this spelling: bytes, counts and milliseconds. `src/config` translates the spelling
+ * of the file (`max_input_buffer`, `drain_timeout_sec`). Nothing that a peer can make grow is without a row here.
+ */
+export interface Limits {
+  /** The longest line, without its newline (8.2). */
+  readonly maxInputBufferBytes: number
+  /** A queue towards a peer is full above this (8.3). */
+  readonly maxOutputQueueBytes: number
+  readonly maxRestarts: number
+  readonly restartWindowMs: number
+  readonly drainTimeoutMs: number
+  readonly backpressureTimeoutMs: number
+  readonly maxClients: number
+  readonly maxSessionsPerClient: number
+  readonly maxPendingPerClient: number
+  /** 0 means no request ever times out. */
+  readonly requestTimeoutMs: number
+  /** All that the bus retains for its peers, in bytes. */
+  readonly maxTotalBufferBytes: number
+  /** How long a full client may hold up a worker that others use. */
+  readonly blockingTimeoutMs: number
+  readonly halfCloseTimeoutMs: number
+}
+
+const KIB = 1024
+const MIB = 1024 * KIB
+
+export const DEFAULT_LIMITS: Limits = {
+  maxInputBufferBytes: 1 * MIB,
+  maxOutputQueueBytes: 4 * MIB,
+  maxRestarts: 5,
+  restartWindowMs: 60_000,
+  drainTimeoutMs: 30_000,
+  backpressureTimeoutMs: 60_000,
+  maxClients: 10_000,
+  maxSessionsPerClient: 100_000,
+  maxPendingPerClient: 4_096,
+  requestTimeoutMs: 0,
+  maxTotalBufferBytes: 512 * MIB,
+  blockingTimeoutMs: 5_000,
+  halfCloseTimeoutMs: 30_000,
+}
+
+/** Bounds that no configuration changes; each has its clause. */
+export const FIXED = {
+  /** Ids and session ids above this are a bad envelope (4.2.2). */
+  maxIdBytes: 1 * KIB,
+  /** Ids whose client has gone and whose answer is still awaited, per worker (4.2.3). */
+  maxOwnerlessIds: 10_000,
+  /** How long a request waits for a worker that is starting or backing off (7.2). */
+  workerWaitMs: 10_000,
+  /** How long what a dead worker wrote is still read (7.1). */
+  lastWordsMs: 1_000,
+  backoffFirstMs: 100,
+  backoffMaxMs: 30_000,
+  /** A worker that lives this long starts its back-off anew (7.2). */
+  stableMs: 60_000,
+  /** What is still queued at the end of the drain may take this long to leave (7.4). */
+  flushMs: 1_000,
+  /** End of stdin -> SIGTERM -> SIGKILL of the group: the pause between two steps (7.4). */
+  stopStepMs: 2_500,
+  /** Lines held for a session that is not announced yet, per worker (6.9). */
+  maxHeldLines: 256,
+  maxHeldBytes: 1 * MIB,
+  /** Clients waiting for a lease, per pool, and how long (6.7). */
+  maxLeaseWaiters: 1_024,
+  leaseWaitMs: 30_000,
+} as const

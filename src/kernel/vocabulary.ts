@@ -1,0 +1,51 @@
+/**
+ * The nouns of the specification as types, and nothing else: no behaviour, no defaults.
+ *
+ * Ids are branded: mixing the JSON-RPC id of a message with the number of a client is this field's own bug.
+ */
+import type { Limits } from './limits.ts'
+
+/** The number of a client connection; never reused (contract 3.2). */
+export type ClientId = number & { readonly __client: unique symbol }
+/** The slot of a worker; a generation counts the processes that have filled it (contract 3.3). */
+export type WorkerId = number & { readonly __worker: unique symbol }
+export type PoolId = string
+export type SessionId = string
+
+/** How a pool's workers are divided among clients (contract 6.7). */
+export type Sharing = 'shared' | 'isolated' | 'lease'
+/** Whether a worker that exits comes back (contract 7.2). */
+export type RestartPolicy = 'always' | 'on-failure' | 'never'
+/** What a pool's workers speak; `auto` recognises it from the first message of each connection. */
+export type Protocol = 'auto' | 'plain' | 'acp' | 'mcp'
+/** MCP with the initialize handshake (legacy) or with per-request `_meta` (modern). */
+export type Era = 'auto' | 'legacy' | 'modern'
+
+/** What the kernel needs to know of a pool; the command line belongs to `src/process`. */
+export interface PoolSpec {
+  readonly id: PoolId
+  readonly instances: number
+  readonly maxInstances: number
+  readonly sharing: Sharing
+  readonly protocol: Protocol
+  readonly era: Era
+  readonly restart: RestartPolicy
+  readonly startTimeoutMs: number
+  /** 0: off. */
+  readonly hangTimeoutMs: number
+  readonly limits: Limits
+  /** Traffic of this pool is recorded in the trace store. */
+  readonly trace: boolean
+  /** Changes whenever anything of the pool changes, command line included: reload compares it (contract 7.5). */
+  readonly revision: string
+}
+
+/** What the kernel needs to know of the whole bus. */
+export interface BusSpec {
+  readonly pools: readonly PoolSpec[]
+  readonly defaultPool: PoolId | undefined
+  readonly limits: Limits
+}
+
+/** Where a client connected; what it may ask of the bus itself depends on it. */
+export type Door = 'stdio' | 'unix' | 'tcp'
