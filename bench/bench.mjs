@@ -1,0 +1,105 @@
+/**
+ * What every row measures with: targets that are kept while the next row wants them too, rounds, and alternating pairs of rounds.
+ *
+ * A machine is never quiet: two things are compared only by rounds that take turns within the same minute, never by figures of
+ * different runs.
+ */
+import { forgetPeakRss, peakRssMib } from './process-figures.mjs'
+import { startLoad, startTarget } from './targets.mjs'
+
+export class Bench {
+  #targets = new Map()
+  #loads = new Map()
+
+  constructor(pace, profileFolder) {
+    this.pace = pace
+    this.profileFolder = profileFolder
+  }
+
+  /** The wanted targets, started unless they run already; all others are stopped. A want is `{ kind, as?, ...options }`. */
+  async use(...wants) {
+    const keys = wants.map((want) => JSON.stringify(want))
+    for (const [key, target] of this.#targets) {
+      if (keys.includes(key)) continue
+      this.#targets.delete(key)
+      await target.stop()
+    }
+    for (const [index, key] of keys.entries()) {
+      if (this.#targets.has(key)) continue
+      const { kind, as, ...options } = wants[index]
+      this.#targets.set(key, await startTarget(kind, { ...options, profileFolder: this.profileFolder }))
+    }
+    return keys.map((key) => this.#targets.get(key))
+  }
+
+  /** A load generator by name: a second one may hold idle connections while the first one works. */
+  load(name = 'load') {
+    if (!this.#loads.has(name)) this.#loads.set(name, startLoad())
+    return this.#loads.get(name)
+  }
+
+  /** One round against `target`; figures per line count a round trip as two lines. */
+  async round(target, door, spec) {
+    forgetPeakRss(target.pid)
+    const { warmMs, roundMs } = this.pace
+    const watch = { bus: [target.pid], worker: target.workerPids }
+    const figures = await this.load().ask('run', { address: target[door], warmMs, roundMs, ...spec, watch })
+    const { requestsPerSecond, p50Us, p99Us, busy, cpu, answered } = figures
+    if (answered === 0) throw new Error(`no answer in ${roundMs} ms`)
+    return {
+      requestsPerSecond,
+      p50Us,
+      p99Us,
+      cpuUsPerLine: (cpu.bus * 1e6) / (2 * answered),
+      peakRssMib: peakRssMib(target.pid),
+      busyBus: busy.bus,
+      busyWorker: busy.worker,
+      busyLoad: busy.load,
+    }
+  }
+
+  /** Rounds that take turns; the order within a pair alternates too. Each side is `() => round`. */
+  async pairs(count, subject, limit) {
+    const pairs = []
+    for (let index = 0; index < count; index++) {
+      const pair = {}
+      const sides = [
+        ['subject', subject],
+        ['limit', limit],
+      ]
+      for (const [name, run] of index % 2 === 0 ? sides : sides.reverse()) pair[name] = await run()
+      pairs.push(pair)
+    }
+    return compare(pairs)
+  }
+
+  async close() {
+    await this.use()
+    for (const load of this.#loads.values()) load.stop()
+  }
+}
+
+/** Medians of either side, and the medians of the ratios of the pairs. */
+function compare(pairs) {
+  const ratioOf = (figure) => median(pairs.map(({ subject, limit }) => subject[figure] / limit[figure]))
+  const limit = medians(pairs.map((pair) => pair.limit))
+  return {
+    ...medians(pairs.map((pair) => pair.subject)),
+    cpuRatio: ratioOf('cpuUsPerLine'),
+    p50Ratio: ratioOf('p50Us'),
+    limit,
+    pairs: pairs.length,
+  }
+}
+
+export function medians(rounds) {
+  return Object.fromEntries(
+    Object.keys(rounds[0]).map((figure) => [figure, median(rounds.map((round) => round[figure]))]),
+  )
+}
+
+export function median(values) {
+  const sorted = values.toSorted((a, b) => a - b)
+  const middle = sorted.length >> 1
+  return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
+}

@@ -1,0 +1,102 @@
+/**
+ * The load generator: a process of its own that runs one round when told so over its IPC channel and reports the figures.
+ *
+ * It reads the CPU time of the processes it is told to watch at the very begin and end of the measured window, so that warm-up, drain and
+ * the making of connections count for nobody. It never retries and never drops: a round in which an answer is missing is an error.
+ */
+import { connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { LoadClient, Samples } from './load-client.mjs'
+import { cpuSeconds } from './process-figures.mjs'
+
+const DRAIN_LIMIT_MS = 20_000
+const held = []
+
+const commands = { run, hold, release }
+
+/** `clients` connections with `inFlight` requests each for `warmMs` and then `roundMs`, which alone is measured. */
+async function run({ address, clients, warmMs, warmLaps = 0, roundMs, watch, ...layout }) {
+  const samples = new Samples(layout.inFlight === 1 && clients === 1 ? 1 : 16)
+  const all = Array.from({ length: clients }, (_, index) => new LoadClient(index, layout, samples))
+  for (const client of all) await client.connect(address)
+  const failure = Promise.race(all.map((client) => client.closed))
+  try {
+    return await Promise.race([failure, measure(all, samples, { warmMs, warmLaps, roundMs, watch })])
+  } finally {
+    for (const client of all) client.close()
+  }
+}
+
+async function measure(all, samples, { warmMs, warmLaps, roundMs, watch }) {
+  for (const client of all) client.start()
+  // A lap sends every line of the ring once: only then do all its sessions exist.
+  while (all.some((client) => client.answered < warmLaps * client.slots)) await sleep(5)
+  await sleep(warmMs)
+  samples.clear()
+  const before = reading(all, watch)
+  await sleep(roundMs)
+  const after = reading(all, watch)
+  const [p50Us, p99Us] = samples.quantilesUs(0.5, 0.99)
+  await drain(all)
+  return { ...difference(before, after), p50Us, p99Us }
+}
+
+function reading(all, watch) {
+  const cpu = Object.entries({ ...watch, load: [process.pid] }).map(([role, pids]) => [role, pids.map(cpuSeconds)])
+  return {
+    at: performance.now(),
+    answered: all.reduce((sum, client) => sum + client.answered, 0),
+    cpu: Object.fromEntries(cpu),
+  }
+}
+
+/** Busy is the share of one core; of several workers the busiest counts. */
+function difference(before, after) {
+  const seconds = (after.at - before.at) / 1000
+  const answered = after.answered - before.answered
+  const cpu = {}
+  const busy = {}
+  for (const role of Object.keys(after.cpu)) {
+    const each = after.cpu[role].map((value, index) => value - before.cpu[role][index])
+    cpu[role] = each.reduce((sum, value) => sum + value, 0)
+    busy[role] = Math.max(0, ...each) / seconds
+  }
+  return { seconds, answered, requestsPerSecond: answered / seconds, cpu, busy }
+}
+
+async function drain(all) {
+  for (const client of all) client.stop()
+  for (const deadline = performance.now() + DRAIN_LIMIT_MS; ; await sleep(5)) {
+    const outstanding = all.reduce((sum, client) => sum + client.outstanding, 0)
+    if (outstanding === 0) return
+    if (performance.now() > deadline) throw new Error(`${outstanding} requests were never answered`)
+  }
+}
+
+/** Opens connections that say nothing, and keeps them until released. */
+async function hold({ address, count }) {
+  for (let made = 0; made < count; made++) held.push(await connected(address))
+  return { held: held.length }
+}
+
+function connected(address) {
+  return new Promise((resolve, reject) => {
+    const socket = connect(address)
+    socket.once('connect', () => resolve(socket))
+    socket.on('error', reject)
+  })
+}
+
+async function release() {
+  for (const socket of held.splice(0)) socket.destroy()
+  return {}
+}
+
+process.on('message', async ({ command, ...rest }) => {
+  try {
+    process.send({ figures: await commands[command](rest) })
+  } catch (error) {
+    process.send({ error: error.message })
+  }
+})
+process.on('disconnect', () => process.exit(0))
