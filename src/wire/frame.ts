@@ -1,0 +1,100 @@
+/**
+ * Splits a byte stream into lines, and does nothing else.
+ *
+ * Bytes are never decoded and whole lines are never copied: the sink is told where in the chunk a line lies. An unfinished
+ * line is held in one growing buffer, so that a peer that sends a byte at a time costs no more than its bytes. A line of
+ * more than `maxLineBytes` is the peer's fault; after `overflowed` the caller must close it and push no more.
+ */
+export const NEWLINE = 10
+
+/** Takes the line in `bytes[start, end)`, whose newline stands at `end`; false: no more for now. */
+export type LineSink = (bytes: Buffer, start: number, end: number) => boolean
+
+/** A held part below this is grown to fit the next small read, above it to fit the next large one. */
+const SMALL_BYTES = 4096
+const READ_BYTES = 65_536
+
+export class LineSplitter {
+  overflowed = false
+  #held: Buffer | undefined
+  #heldBytes = 0
+
+  readonly maxLineBytes: number
+
+  constructor(maxLineBytes: number) {
+    this.maxLineBytes = maxLineBytes
+  }
+
+  /** What this splitter keeps in memory, as allocated. */
+  get retainedBytes(): number {
+    return this.#held === undefined ? 0 : this.#held.length
+  }
+
+  /** The beginning of a line that is not complete; it is only as long as what came. */
+  get rest(): Buffer {
+    return this.#held === undefined ? Buffer.alloc(0) : this.#held.subarray(0, this.#heldBytes)
+  }
+
+  /** Hands `sink` every line that `chunk` completes from `from` on, and returns the offset up to which it was taken. */
+  push(chunk: Buffer, from: number, sink: LineSink): number {
+    let start = from
+    if (this.#heldBytes > 0) {
+      const end = chunk.indexOf(NEWLINE, start)
+      if (end === -1) return this.#hold(chunk, start, chunk.length)
+      if (!this.#fits(end - start)) return chunk.length
+      this.#append(chunk, start, end + 1)
+      start = end + 1
+      if (!this.#release(sink)) return start
+    }
+    for (let end = chunk.indexOf(NEWLINE, start); end !== -1; end = chunk.indexOf(NEWLINE, start)) {
+      if (!this.#fits(end - start)) return chunk.length
+      const line = start
+      start = end + 1
+      if (!sink(chunk, line, end)) return start
+    }
+    return start === chunk.length ? start : this.#hold(chunk, start, chunk.length)
+  }
+
+  /** The stream has ended: a last line without newline counts (contract 4.2.1). */
+  finish(sink: LineSink): void {
+    if (this.#heldBytes === 0) return
+    this.#append(LAST_NEWLINE, 0, 1)
+    this.#release(sink)
+  }
+
+  #fits(moreBytes: number): boolean {
+    if (this.#heldBytes + moreBytes <= this.maxLineBytes) return true
+    this.overflowed = true
+    return false
+  }
+
+  #hold(chunk: Buffer, start: number, end: number): number {
+    if (this.#fits(end - start)) this.#append(chunk, start, end)
+    return chunk.length
+  }
+
+  /** The held line leaves with its buffer: whoever takes it may keep a reference, so it is never filled again. */
+  #release(sink: LineSink): boolean {
+    const line = this.#held!
+    const end = this.#heldBytes - 1
+    this.#held = undefined
+    this.#heldBytes = 0
+    return sink(line, 0, end)
+  }
+
+  #append(chunk: Buffer, start: number, end: number): void {
+    const need = this.#heldBytes + end - start
+    if (this.#held === undefined || this.#held.length < need) this.#grow(need)
+    chunk.copy(this.#held!, this.#heldBytes, start, end)
+    this.#heldBytes = need
+  }
+
+  #grow(need: number): void {
+    const roomy = need <= SMALL_BYTES ? need * 2 : Math.max(need * 2, need + READ_BYTES)
+    const larger = Buffer.allocUnsafeSlow(Math.max(need, Math.min(roomy, this.maxLineBytes + 1)))
+    this.#held?.copy(larger, 0, 0, this.#heldBytes)
+    this.#held = larger
+  }
+}
+
+const LAST_NEWLINE = Buffer.from([NEWLINE])
