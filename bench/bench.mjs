@@ -11,9 +11,10 @@ export class Bench {
   #targets = new Map()
   #loads = new Map()
 
-  constructor(pace, profileFolder) {
+  /** `start` holds what every target is started with: the program to measure, where profiles go. */
+  constructor(pace, start = {}) {
     this.pace = pace
-    this.profileFolder = profileFolder
+    this.start = start
   }
 
   /** The wanted targets, started unless they run already; all others are stopped. A want is `{ kind, as?, ...options }`. */
@@ -27,7 +28,7 @@ export class Bench {
     for (const [index, key] of keys.entries()) {
       if (this.#targets.has(key)) continue
       const { kind, as, ...options } = wants[index]
-      this.#targets.set(key, await startTarget(kind, { ...options, profileFolder: this.profileFolder }))
+      this.#targets.set(key, await startTarget(kind, { ...options, ...this.start }))
     }
     return keys.map((key) => this.#targets.get(key))
   }
@@ -58,10 +59,10 @@ export class Bench {
     }
   }
 
-  /** Rounds that take turns; the order within a pair alternates too. Each side is `() => round`. */
+  /** Rounds that take turns; the order within a pair alternates too. Each side is `() => round`; the first pair only warms up. */
   async pairs(count, subject, limit) {
     const pairs = []
-    for (let index = 0; index < count; index++) {
+    for (let index = 0; index <= count; index++) {
       const pair = {}
       const sides = [
         ['subject', subject],
@@ -70,7 +71,7 @@ export class Bench {
       for (const [name, run] of index % 2 === 0 ? sides : sides.reverse()) pair[name] = await run()
       pairs.push(pair)
     }
-    return compare(pairs)
+    return compare(pairs.slice(1))
   }
 
   async close() {

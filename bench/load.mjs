@@ -9,12 +9,16 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { LoadClient, Samples } from './load-client.mjs'
 import { cpuSeconds } from './process-figures.mjs'
 
-const DRAIN_LIMIT_MS = 20_000
+const PATIENCE_MS = 30_000
 const held = []
 
 const commands = { run, hold, release }
 
-/** `clients` connections with `inFlight` requests each for `warmMs` and then `roundMs`, which alone is measured. */
+/**
+ * `clients` connections with `inFlight` requests each, for `warmMs` and then `roundMs`, which alone is measured. The warm-up begins
+ * when everybody has been answered as often as it has requests in flight, and `warmLaps` times every line of its ring: only then do
+ * all the ring's sessions exist.
+ */
 async function run({ address, clients, warmMs, warmLaps = 0, roundMs, watch, ...layout }) {
   const samples = new Samples(layout.inFlight === 1 && clients === 1 ? 1 : 16)
   const all = Array.from({ length: clients }, (_, index) => new LoadClient(index, layout, samples))
@@ -29,8 +33,7 @@ async function run({ address, clients, warmMs, warmLaps = 0, roundMs, watch, ...
 
 async function measure(all, samples, { warmMs, warmLaps, roundMs, watch }) {
   for (const client of all) client.start()
-  // A lap sends every line of the ring once: only then do all its sessions exist.
-  while (all.some((client) => client.answered < warmLaps * client.slots)) await sleep(5)
+  await until(() => all.every((client) => client.answered >= Math.max(client.inFlight, warmLaps * client.slots)))
   await sleep(warmMs)
   samples.clear()
   const before = reading(all, watch)
@@ -66,17 +69,30 @@ function difference(before, after) {
 
 async function drain(all) {
   for (const client of all) client.stop()
-  for (const deadline = performance.now() + DRAIN_LIMIT_MS; ; await sleep(5)) {
-    const outstanding = all.reduce((sum, client) => sum + client.outstanding, 0)
-    if (outstanding === 0) return
-    if (performance.now() > deadline) throw new Error(`${outstanding} requests were never answered`)
+  await until(() => all.every((client) => client.outstanding === 0))
+}
+
+async function until(holds) {
+  for (const deadline = performance.now() + PATIENCE_MS; !holds(); await sleep(5)) {
+    if (performance.now() > deadline) throw new Error(`requests are still unanswered after ${PATIENCE_MS} ms`)
   }
 }
 
 /** Opens connections that say nothing, and keeps them until released. */
 async function hold({ address, count }) {
-  for (let made = 0; made < count; made++) held.push(await connected(address))
+  for (let made = 0; made < count; made++) held.push(await connectPatiently(address))
   return { held: held.length }
+}
+
+/** A Unix socket whose queue of connections is full says EAGAIN instead of letting the caller wait. */
+async function connectPatiently(address) {
+  for (const deadline = performance.now() + PATIENCE_MS; ; await sleep(5)) {
+    try {
+      return await connected(address)
+    } catch (error) {
+      if (error.code !== 'EAGAIN' || performance.now() > deadline) throw error
+    }
+  }
 }
 
 function connected(address) {

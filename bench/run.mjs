@@ -13,16 +13,17 @@ import { topFunctions } from './profile.mjs'
 import { judge, machine, markdownOf, tableOf } from './report.mjs'
 import { memoryRows, soakRows } from './rows/memory.mjs'
 import { scaleRows } from './rows/scale.mjs'
-import { trafficRows } from './rows/traffic.mjs'
+import { noiseRows, trafficRows } from './rows/traffic.mjs'
 import { wireRows } from './rows/wire.mjs'
 
-const USAGE = `Usage: npm run bench -- [--quick] [--soak] [--only NAME] [--profile] [--list]
+const USAGE = `Usage: npm run bench -- [--quick] [--soak] [--only NAME] [--profile] [--program FILE] [--list]
 
-  --quick      short rounds, about two minutes in all
-  --soak       only ten minutes of full load, and how the memory develops
-  --only NAME  only rows whose name contains NAME; the kept result stays as it is
-  --profile    run the bus with --cpu-prof and print where its time went (its figures are then worth less)
-  --list       print the names of all rows
+  --quick         short rounds, about two minutes in all
+  --soak          only ten minutes of full load, and how the memory develops
+  --only NAME     only rows whose name contains NAME; the kept result stays as it is
+  --profile       run the bus with --cpu-prof and print where its time went (its figures are then worth less)
+  --program FILE  measure another build of the bus than dist/cli/main.js; the kept result stays as it is
+  --list          print the names of all rows
 `
 
 const PACES = {
@@ -39,9 +40,9 @@ const PACES = {
   },
   quick: {
     warmMs: 150,
-    roundMs: 350,
+    roundMs: 300,
     rounds: 1,
-    pairs: 3,
+    pairs: 5,
     latencyMs: 120,
     latencyPairs: 20,
     wireMs: 200,
@@ -59,6 +60,7 @@ const options = {
   list: { type: 'boolean', default: false },
   help: { type: 'boolean', default: false },
   only: { type: 'string', default: '' },
+  program: { type: 'string' },
 }
 
 /** Rows with many connections need as many descriptors, here and in the bus. */
@@ -98,9 +100,9 @@ function keep(name, report) {
   writeFileSync(join(results, `${name}.md`), markdownOf(report))
 }
 
-async function main({ quick, soak, profile, list, help, only }) {
+async function main({ quick, soak, profile, list, help, only, program }) {
   if (help) return console.log(USAGE)
-  const all = soak ? soakRows : [...wireRows, ...trafficRows, ...scaleRows, ...memoryRows]
+  const all = soak ? soakRows : [...wireRows, ...noiseRows, ...trafficRows, ...scaleRows, ...memoryRows]
   const rows = all.filter((row) => row.name.includes(only))
   if (rows.length === 0) throw new Error(`no row is named like ${only}; see --list`)
   if (list) return console.log(rows.map((row) => row.name).join('\n'))
@@ -108,12 +110,12 @@ async function main({ quick, soak, profile, list, help, only }) {
     throw new Error('CPU time and memory of the bus are read from /proc: run this on Linux')
   const profileFolder = profile ? mkdtempSync(join(tmpdir(), 'stdio-bus-profile-')) : undefined
   const mode = quick ? 'quick' : 'full'
-  const bench = new Bench(PACES[mode], profileFolder)
+  const bench = new Bench(PACES[mode], { program, profileFolder })
   const measured = await measureAll(rows, bench).finally(() => bench.close())
   console.log(tableOf(measured))
   if (profile) console.log(`\nOwn time of the bus:\n${topFunctions(profileFolder)}`)
   if (profile) rmSync(profileFolder, { recursive: true })
-  if (only === '' && !profile) keep(soak ? 'soak' : 'latest', { mode, machine: machine(), rows: measured })
+  if (only === '' && !profile && !program) keep(soak ? 'soak' : 'latest', { mode, machine: machine(), rows: measured })
   if (measured.some((row) => row.error)) process.exitCode = 1
 }
 

@@ -14,7 +14,8 @@ import { fileURLToPath } from 'node:url'
 import { pidsRunning } from './process-figures.mjs'
 
 const here = (name) => fileURLToPath(new URL(name, import.meta.url))
-const PROGRAM = here('../dist/cli/main.js')
+/** The bus that is measured unless another build is named. */
+export const PROGRAM = here('../dist/cli/main.js')
 const WORKER = here('echo-worker.mjs')
 const START_LIMIT_MS = 15_000
 const STOP_LIMIT_MS = 15_000
@@ -22,24 +23,24 @@ const STOP_LIMIT_MS = 15_000
 /** How a kind of target is put on the command line. */
 const commands = {
   pipe: ({ unix, port, worker }) => [here('blind-pipe.mjs'), unix, String(port), ...worker],
-  bus: ({ folder, unix, port, worker, workers, limits }) => {
+  bus: ({ program, folder, unix, port, worker, workers, limits }) => {
     const config = join(folder, 'stdio-bus.json')
     const [command, ...args] = worker
     writeFileSync(config, JSON.stringify({ pools: [{ id: 'echo', command, args, instances: workers }], limits }))
     const doors = ['--unix', unix, '--tcp', `127.0.0.1:${port}`, '--control', join(folder, 'control.sock')]
-    return [PROGRAM, 'serve', '--config', config, ...doors]
+    return [program, 'serve', '--config', config, ...doors]
   },
 }
 
 /** A running target: its addresses, its own pid and those of its workers. */
-export async function startTarget(kind, { lineBytes, workers = 1, limits = {}, profileFolder }) {
-  if (kind === 'bus' && !existsSync(PROGRAM)) throw new Error('dist/cli/main.js is missing: run `npm run build` first')
+export async function startTarget(kind, { lineBytes, workers = 1, limits = {}, program = PROGRAM, profileFolder }) {
+  if (kind === 'bus' && !existsSync(program)) throw new Error(`${program} is missing: run \`npm run build\` first`)
   const folder = mkdtempSync(join(tmpdir(), 'stdio-bus-bench-'))
   const unix = join(folder, 'bench.sock')
   const port = await freePort()
   const worker = [process.execPath, WORKER, String(lineBytes), folder]
   const profile = profileFolder && kind === 'bus' ? ['--cpu-prof', `--cpu-prof-dir=${profileFolder}`] : []
-  const command = commands[kind]({ folder, unix, port, worker, workers, limits })
+  const command = commands[kind]({ program, folder, unix, port, worker, workers, limits })
   const child = spawn(process.execPath, [...profile, ...command], { stdio: ['ignore', 'ignore', 'pipe'] })
   const log = keepLast(child.stderr)
   const target = { kind, pid: child.pid, unix: { path: unix }, tcp: { host: '127.0.0.1', port }, log }

@@ -34,6 +34,18 @@ async function againstPipe(bench, door, { lineBytes, shape }, inFlight) {
   )
 }
 
+/** Two blind pipes in turns: how far a ratio may be from 1 on this machine without any reason. */
+async function noise(bench, inFlight) {
+  const { lineBytes, shape } = SIZES[0]
+  const [one, other] = await bench.use({ kind: 'pipe', as: 'one', lineBytes }, { kind: 'pipe', as: 'other', lineBytes })
+  const spec = { clients: 1, inFlight, lineBytes, shape }
+  return bench.pairs(
+    bench.pace.pairs,
+    () => bench.round(one, 'unix', spec),
+    () => bench.round(other, 'unix', spec),
+  )
+}
+
 async function alone(bench, door, { lineBytes, shape }, { inFlight, clients, workers }) {
   const [bus] = await bench.use({ kind: 'bus', lineBytes, workers })
   const rounds = []
@@ -65,6 +77,11 @@ const CROWDS = [
   { clients: 1, workers: 4 },
   { clients: 20, workers: 4 },
 ]
+
+export const noiseRows = IN_FLIGHT.map((inFlight) => ({
+  name: `noise-two-pipes-${inFlight}`,
+  measure: (bench) => noise(bench, inFlight),
+}))
 
 export const trafficRows = [
   ...cross(SIZES, DOORS, IN_FLIGHT).map(([size, door, inFlight]) => ratioRow(door, size, inFlight)),
