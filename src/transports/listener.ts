@@ -1,0 +1,31 @@
+/**
+ * What every door has in common, as types: a way to hand over connections, and a way to be closed.
+ *
+ * A door carries bytes. It frames nothing, answers nothing and knows no protocol; what it hands over is half-open capable,
+ * so that a client that has ended its writing side still gets its answers (contract 4.1.2).
+ */
+import type { Duplex } from 'node:stream'
+import type { Door } from '../kernel/vocabulary.ts'
+
+export interface ConnectionInfo {
+  readonly door: Door
+  /** The address of the listener that was connected to, as in `Listener.address`. */
+  readonly listener: string
+  /** Who is at the other end, as far as the system tells: `127.0.0.1:50412`, or empty. */
+  readonly peer: string
+}
+
+/** Takes over a connection. It must attach its `error` listener before it returns. */
+export type Accept = (socket: Duplex, info: ConnectionInfo) => void
+
+export interface Listener {
+  /** `stdio`, `unix:/path` or `tcp:127.0.0.1:7400` with the port that was really bound. */
+  readonly address: string
+  /** Stops accepting and removes what the door put into the file system; accepted connections live on. */
+  close(): Promise<void>
+}
+
+export interface DoorOptions {
+  /** Hears of trouble with accepting, a few times a second at most; the door goes on serving. */
+  readonly onTrouble?: (message: string) => void
+}
