@@ -1,0 +1,134 @@
+/** One pool of the file: what it runs, how many, for whom, and within which bounds. Judges each value alone. */
+import { z } from 'zod'
+import { POOL_LIMIT_NAMES } from './limit-keys.ts'
+import {
+  limitShape,
+  MAX_TIMER_SEC,
+  maxPayloadBytes,
+  methodStyle,
+  modalities,
+  noNul,
+  path,
+  timeoutMs,
+  whole,
+  word,
+} from './schema-parts.ts'
+
+const MAX_INSTANCES = 1_000
+
+export const pool = z.strictObject({
+  id: z
+    .string()
+    .regex(/^[^\x00-\x1f\x7f]{1,128}$/, 'a name of 1 to 128 characters')
+    .describe('The name of the pool, by which clients choose it. Unique; "bus" is reserved.'),
+  command: word('a program')
+    .optional()
+    .describe(
+      'The program to run, found through PATH or by its path. It is started without a shell. Exactly one of command, agent and registry.',
+    ),
+  agent: z
+    .enum(['openai', 'registry', 'echo'])
+    .optional()
+    .describe(
+      'An agent that ships with the bus: openai (any Chat Completions endpoint), registry (all agents of the registry), echo.',
+    ),
+  registry: z
+    .string()
+    .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/, 'the id of an agent of the registry, such as "gemini"')
+    .optional()
+    .describe('The id of an agent of the ACP registry; it is installed once and run as a worker.'),
+  distribution: z
+    .enum(['binary', 'npx', 'uvx'])
+    .optional()
+    .describe(
+      'With registry: how to install the agent. Left out: a binary if this platform has one, then npx, then uvx.',
+    ),
+  args: z
+    .array(noNul('a string'))
+    .default([])
+    .describe('Arguments of the program, each as it is: no shell reads them.'),
+  instances: whole(0, MAX_INSTANCES)
+    .default(1)
+    .describe(
+      'How many workers run. With sharing "isolated": how many are kept warm for the next client (0 is allowed there).',
+    ),
+  max_instances: whole(1, MAX_INSTANCES)
+    .default(32)
+    .describe('With sharing "isolated": how many workers there may be at a time; the next client gets no_worker.'),
+  sharing: z
+    .enum(['shared', 'isolated', 'lease'])
+    .default('shared')
+    .describe(
+      "shared: all clients use all workers. isolated: a worker for each client. lease: a worker is one client's while it has requests in flight.",
+    ),
+  protocol: z
+    .enum(['auto', 'plain', 'acp', 'mcp'])
+    .default('auto')
+    .describe('What the workers speak. auto recognises it from the first message of each connection.'),
+  era: z
+    .enum(['auto', 'legacy', 'modern'])
+    .default('auto')
+    .describe(
+      'For MCP workers: legacy has the initialize handshake, modern carries the version in each request. auto finds out.',
+    ),
+  env: z
+    .record(z.string().regex(/^[^=\0]+$/, 'a variable name without "="'), noNul('a string'))
+    .default({})
+    .describe(
+      `Variables for the workers, beside a small safe set. \${NAME} takes the value from the environment of the bus; $\${ is a literal \${.`,
+    ),
+  inherit_env: z
+    .boolean()
+    .default(false)
+    .describe('true hands the whole environment of the bus to the workers, its secrets included.'),
+  cwd: path()
+    .optional()
+    .describe('The working directory, relative to this file. Left out: the directory the bus was started in.'),
+  restart: z
+    .enum(['always', 'on-failure', 'never'])
+    .default('always')
+    .describe('Whether a worker that exits is started again; always includes exit code 0.'),
+  start_timeout_sec: whole(0, MAX_TIMER_SEC)
+    .default(60)
+    .describe('How long a worker may take to start. Cold agents have been seen to need 25 seconds. 0 means for ever.'),
+  hang_timeout_sec: whole(0, MAX_TIMER_SEC)
+    .default(0)
+    .describe(
+      'Restarts a worker that owes answers and has neither read nor written for so long. 0: off, since agents may think for long.',
+    ),
+  limits: z
+    .strictObject(limitShape(POOL_LIMIT_NAMES))
+    .default({})
+    .describe('Limits of this pool in place of the general ones.'),
+  trace: z
+    .boolean()
+    .default(false)
+    .describe('Records the ACP and MCP traffic of this pool in the trace store. Messages are not changed.'),
+  aio: z
+    .strictObject({
+      type: z
+        .enum(['stdio', 'mcp'])
+        .optional()
+        .describe('How the agent is spoken to. Left out: mcp when protocol is "mcp", else stdio.'),
+      mode: z
+        .enum(['ndjson', 'oneshot', 'json'])
+        .default('ndjson')
+        .describe(
+          'With type stdio: ndjson (a line per message), oneshot (one process per call, reads to the end of input), json (answers over several lines).',
+        ),
+      method_style: methodStyle(),
+      modalities: modalities(),
+      timeout_ms: timeoutMs(),
+      max_payload_bytes: maxPayloadBytes(),
+      sampling: z
+        .strictObject({
+          tool: word('the name of a tool').describe(
+            'The tool of the MCP server that answers sampling.start and sampling.step.',
+          ),
+        })
+        .optional()
+        .describe('With type mcp: how sampling.start and sampling.step are served.'),
+    })
+    .optional()
+    .describe('Makes the pool an AIO agent, called as POOL::method.'),
+})

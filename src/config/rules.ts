@@ -1,0 +1,224 @@
+/**
+ * What one key of the file demands of another: names that must exist or be unique, doors that can be opened, variables
+ * that must be set. One rule, one function; `RULES` is the list.
+ *
+ * The rules look at the raw value, so that they report their problems together with those of the schema. They say
+ * nothing about values of a wrong kind: that is the schema's part.
+ */
+import { parseAddress, suggestAddress } from './address.ts'
+import { type Environment, expandReferences } from './environment.ts'
+import { WAYS_TO_NAME_A_PROGRAM } from './json-schema.ts'
+import { type Places, resolvePath } from './paths.ts'
+import { type Finding, listOf, type Path, quote } from './problem.ts'
+import { suggest } from './suggest.ts'
+
+export interface RuleContext {
+  readonly places: Places
+  readonly environment: Environment
+}
+
+type Raw = Readonly<Record<string, unknown>>
+type Rule = (file: Raw, context: RuleContext) => Finding[]
+
+const RULES: readonly Rule[] = [
+  eachPoolHasOneProgram,
+  namesAreUnique,
+  defaultPoolExists,
+  doorsCanBeOpened,
+  instancesFit,
+  optionsHaveTheirSubject,
+  aioNamesCanBeCalled,
+  referencesResolve,
+]
+
+/** The longest path that fits into a socket address on every system (contract 4.1.1). */
+const MAX_SOCKET_PATH_BYTES = 103
+const RESERVED_NAME = 'bus'
+const AGENT_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
+
+export function checkRules(value: unknown, context: RuleContext): Finding[] {
+  const file = asObject(value)
+  return file === undefined ? [] : RULES.flatMap((rule) => rule(file, context))
+}
+
+function eachPoolHasOneProgram(file: Raw): Finding[] {
+  return poolsOf(file).flatMap(({ entry, path }) => {
+    const given = WAYS_TO_NAME_A_PROGRAM.filter((key) => Object.hasOwn(entry, key))
+    if (given.length === 1) return []
+    const found = given.length === 0 ? 'none of them' : listOf(given.map(quote), 'and')
+    return [{ path, found, allowed: 'exactly one of "command", "agent" and "registry"' }]
+  })
+}
+
+function namesAreUnique(file: Raw): Finding[] {
+  const seen = new Set<string>()
+  return namesOf(file).flatMap(({ name, path }) => {
+    if (name === RESERVED_NAME)
+      return [{ path, found: quote(name), allowed: "any other name: methods in bus:: are the bus's own" }]
+    if (!seen.has(name)) return seen.add(name) && []
+    return [{ path, found: `${quote(name)} a second time`, allowed: 'a name of its own for each pool and agent' }]
+  })
+}
+
+function defaultPoolExists(file: Raw): Finding[] {
+  return poolExists(file, file['default_pool'], ['default_pool'])
+}
+
+function doorsCanBeOpened(file: Raw, { places }: RuleContext): Finding[] {
+  const listen = asObject(file['listen']) ?? {}
+  const unix = doorsOf(listen['unix'], ['listen', 'unix'], 'path')
+  const tcp = doorsOf(listen['tcp'], ['listen', 'tcp'], 'address')
+  const control = typeof file['control'] === 'string' ? [{ text: file['control'], path: ['control'] }] : []
+  return [
+    ...[...unix, ...control].flatMap(({ text, path }) => socketFits(text, path, places)),
+    ...tcp.flatMap(({ text, path }) => addressIsOne(text, path)),
+    ...[...unix, ...tcp].flatMap(({ pool, poolPath }) => poolExists(file, pool, poolPath)),
+  ]
+}
+
+function instancesFit(file: Raw): Finding[] {
+  return poolsOf(file).flatMap(({ entry, path }) => {
+    const { instances, max_instances: most, sharing } = entry
+    if (instances === 0 && sharing !== 'isolated') {
+      return [{ path: [...path, 'instances'], found: '0', allowed: 'at least 1, unless sharing is "isolated"' }]
+    }
+    if (typeof instances !== 'number' || typeof most !== 'number' || most >= instances) return []
+    return [
+      { path: [...path, 'max_instances'], found: String(most), allowed: `at least instances, which is ${instances}` },
+    ]
+  })
+}
+
+/** Options that mean nothing beside another one are mistakes, not decoration. */
+function optionsHaveTheirSubject(file: Raw): Finding[] {
+  return poolsOf(file).flatMap(({ entry, path }) => {
+    const aio = asObject(entry['aio'])
+    const type = aio?.['type'] ?? (entry['protocol'] === 'mcp' ? 'mcp' : 'stdio')
+    const findings: Finding[] = []
+    const refuse = (key: Path, allowed: string) =>
+      findings.push({ path: [...path, ...key], at: 'key', found: quote(String(key.at(-1))), allowed })
+    if ('distribution' in entry && !('registry' in entry)) refuse(['distribution'], 'only beside "registry"')
+    if (aio?.['sampling'] !== undefined && type !== 'mcp') refuse(['aio', 'sampling'], 'only with aio.type "mcp"')
+    if (aio?.['mode'] !== undefined && type !== 'stdio') refuse(['aio', 'mode'], 'only with aio.type "stdio"')
+    return findings
+  })
+}
+
+function aioNamesCanBeCalled(file: Raw): Finding[] {
+  return poolsOf(file).flatMap(({ entry, path }) => {
+    const id = entry['id']
+    if (typeof id !== 'string' || id === '' || entry['aio'] === undefined || AGENT_NAME.test(id)) return []
+    return [
+      {
+        path: [...path, 'id'],
+        found: quote(id),
+        allowed: 'beside "aio" a name of letters, digits, ".", "_" and "-", at most 64',
+      },
+    ]
+  })
+}
+
+function referencesResolve(file: Raw, { environment }: RuleContext): Finding[] {
+  const otlp = asObject(asObject(file['aio'])?.['otlp'])
+  const maps = poolsOf(file).map(({ entry, path }) => ({ map: entry['env'], path: [...path, 'env'] as Path }))
+  maps.push(
+    ...entriesOf(file, 'agents').map(({ entry, path }) => ({ map: entry['headers'], path: [...path, 'headers'] })),
+  )
+  maps.push({ map: otlp?.['headers'], path: ['aio', 'otlp', 'headers'] })
+  return maps.flatMap(({ map, path }) =>
+    Object.entries(asObject(map) ?? {}).flatMap(([name, text]) =>
+      typeof text === 'string' ? referenceFindings(text, [...path, name], environment) : [],
+    ),
+  )
+}
+
+function referenceFindings(text: string, path: Path, environment: Environment): Finding[] {
+  const { unset, malformed } = expandReferences(text, environment)
+  const findings: Finding[] = unset.map((name) => ({
+    path,
+    found: `\${${name}}, which is not set`,
+    allowed: 'variables of the environment the bus is started in',
+    suggestion: `set ${name}, or write $\${${name}} if you mean the text itself`,
+  }))
+  if (!malformed) return findings
+  return [
+    ...findings,
+    { path, found: `"\${" without a name and "}"`, allowed: `\${NAME}`, suggestion: `write $\${ for a literal \${` },
+  ]
+}
+
+function poolExists(file: Raw, name: unknown, path: Path): Finding[] {
+  const ids = [...new Set(poolsOf(file).flatMap(({ entry }) => (typeof entry['id'] === 'string' ? [entry['id']] : [])))]
+  if (typeof name !== 'string' || name === '' || ids.includes(name)) return []
+  const meant = suggest(name, ids)
+  const finding: Finding = {
+    path,
+    found: quote(name),
+    allowed: ids.length === 0 ? 'the id of a pool' : listOf(ids.map(quote)),
+  }
+  return [meant === undefined ? finding : { ...finding, suggestion: `did you mean ${quote(meant)}?` }]
+}
+
+function socketFits(text: string, path: Path, places: Places): Finding[] {
+  const bytes = Buffer.byteLength(resolvePath(text, places))
+  if (bytes <= MAX_SOCKET_PATH_BYTES) return []
+  const found = `a path of ${bytes} bytes`
+  return [
+    {
+      path,
+      found,
+      allowed: `at most ${MAX_SOCKET_PATH_BYTES} bytes, counted from the root`,
+      suggestion: 'choose a directory nearer to the root',
+    },
+  ]
+}
+
+function addressIsOne(text: string, path: Path): Finding[] {
+  if (text === '' || parseAddress(text) !== undefined) return []
+  const meant = suggestAddress(text)
+  const allowed = 'HOST:PORT, where HOST is a name, an IPv4 address or [IPv6], and PORT is 0 to 65535'
+  const finding: Finding = { path, found: quote(text), allowed }
+  return [meant === undefined ? finding : { ...finding, suggestion: `did you mean ${quote(meant)}?` }]
+}
+
+interface DoorText {
+  readonly text: string
+  readonly path: Path
+  readonly pool: unknown
+  readonly poolPath: Path
+}
+
+/** The doors behind one key, whether written short, long or as a list. */
+function doorsOf(value: unknown, path: Path, textKey: string): DoorText[] {
+  if (Array.isArray(value)) return value.flatMap((item, index) => doorsOf(item, [...path, index], textKey))
+  const poolPath = [...path, 'pool']
+  if (typeof value === 'string') return [{ text: value, path, pool: undefined, poolPath }]
+  const door = asObject(value)
+  const text = door?.[textKey]
+  return typeof text === 'string' ? [{ text, path: [...path, textKey], pool: door?.['pool'], poolPath }] : []
+}
+
+function poolsOf(file: Raw): { entry: Raw; path: Path }[] {
+  return entriesOf(file, 'pools')
+}
+
+function namesOf(file: Raw): { name: string; path: Path }[] {
+  const ids = poolsOf(file).map(({ entry, path }) => ({ name: entry['id'], path: [...path, 'id'] }))
+  const names = entriesOf(file, 'agents').map(({ entry, path }) => ({ name: entry['name'], path: [...path, 'name'] }))
+  return [...ids, ...names].filter(
+    (it): it is { name: string; path: (string | number)[] } => typeof it.name === 'string',
+  )
+}
+
+function entriesOf(file: Raw, key: string): { entry: Raw; path: Path }[] {
+  const list = file[key]
+  if (!Array.isArray(list)) return []
+  return list.flatMap((item, index) => {
+    const entry = asObject(item)
+    return entry === undefined ? [] : [{ entry, path: [key, index] }]
+  })
+}
+
+function asObject(value: unknown): Raw | undefined {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Raw) : undefined
+}

@@ -1,0 +1,174 @@
+/**
+ * The one place where the spelling of the file becomes the spelling of the program: seconds become milliseconds, paths
+ * become absolute, `${NAME}` becomes its value, `max_input_buffer` becomes `maxInputBufferBytes`.
+ *
+ * It is given a file that has passed the schema and the rules, and decides nothing more about it.
+ */
+import { createHash } from 'node:crypto'
+import { DEFAULT_LIMITS, type Limits } from '../kernel/limits.ts'
+import type { BusSpec, PoolId, PoolSpec } from '../kernel/vocabulary.ts'
+import { parseAddress } from './address.ts'
+import type { AioAgent, AioConfig, BusConfig, Launch, Listen, RegistryConfig } from './bus-config.ts'
+import { type Environment, expandReferences } from './environment.ts'
+import { LIMIT_KEYS, layLimits, POOL_LIMIT_NAMES } from './limit-keys.ts'
+import { type Places, resolvePath } from './paths.ts'
+import { aioSection, type ConfigFile, type PoolEntry } from './schema.ts'
+
+const DEFAULT_STORE = '~/.stdio-bus/traces.db'
+
+export interface TranslateContext {
+  /** Absolute. */
+  readonly file: string
+  readonly places: Places
+  readonly environment: Environment
+}
+
+export function translate(file: ConfigFile, context: TranslateContext): BusConfig {
+  const registry = translateRegistry(file.registry, context)
+  const launches = new Map(file.pools.map((entry) => [entry.id, translateLaunch(entry, context)]))
+  const bus = translateBus(file, launches, registry)
+  const agents = translateAgents(file, bus, context)
+  return {
+    file: context.file,
+    bus,
+    launches,
+    listen: translateListen(file.listen, context.places),
+    control: file.control === undefined ? undefined : resolvePath(file.control, context.places),
+    aio: translateAio(file, agents.length > 0, context),
+    agents,
+    registry,
+  }
+}
+
+function translateBus(file: ConfigFile, launches: ReadonlyMap<PoolId, Launch>, registry: RegistryConfig): BusSpec {
+  const general = layLimits(DEFAULT_LIMITS, file.limits)
+  const pools = file.pools.map((entry) => translatePool(entry, general, launches.get(entry.id)!, registry))
+  // A client's line may be as long as the largest that any pool takes (contract 8.1).
+  const longest = Math.max(general.maxInputBufferBytes, ...pools.map(({ limits }) => limits.maxInputBufferBytes))
+  return { pools, defaultPool: file.default_pool, limits: { ...general, maxInputBufferBytes: longest } }
+}
+
+function translatePool(entry: PoolEntry, general: Limits, launch: Launch, registry: RegistryConfig): PoolSpec {
+  const spec = {
+    id: entry.id,
+    instances: entry.instances,
+    maxInstances: Math.max(entry.instances, entry.max_instances),
+    sharing: entry.sharing,
+    protocol: entry.protocol,
+    era: entry.era,
+    restart: entry.restart,
+    startTimeoutMs: entry.start_timeout_sec * 1000,
+    hangTimeoutMs: entry.hang_timeout_sec * 1000,
+    limits: layLimits(general, entry.limits),
+    trace: entry.trace,
+  }
+  const bounds = POOL_LIMIT_NAMES.map((key) => spec.limits[LIMIT_KEYS[key].name])
+  const origin = 'registry' in launch ? registry : undefined
+  return { ...spec, revision: revisionOf([{ ...spec, limits: bounds }, launch, entry.aio, origin]) }
+}
+
+/** A fingerprint of everything that makes a pool what it is; secrets go in, only the digest comes out. */
+function revisionOf(parts: readonly unknown[]): string {
+  return createHash('sha256').update(JSON.stringify(parts, sortKeys)).digest('hex').slice(0, 16)
+}
+
+/** The order in which keys are written in the file changes nothing. */
+function sortKeys(_key: string, value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
+  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
+}
+
+function translateLaunch(entry: PoolEntry, context: TranslateContext): Launch {
+  const { places } = context
+  const common = {
+    args: entry.args,
+    env: expandAll(entry.env, context.environment),
+    inheritEnv: entry.inherit_env,
+    cwd: entry.cwd === undefined ? places.startedIn : resolvePath(entry.cwd, places),
+  }
+  if (entry.agent !== undefined) return { agent: entry.agent, ...common }
+  if (entry.registry !== undefined) return { registry: entry.registry, distribution: entry.distribution, ...common }
+  const command = entry.command ?? ''
+  return { command: command.startsWith('~/') ? resolvePath(command, places) : command, ...common }
+}
+
+function expandAll(map: Readonly<Record<string, string>>, environment: Environment): Record<string, string> {
+  const entries = Object.entries(map).map(([name, text]) => [name, expandReferences(text, environment).value])
+  return Object.fromEntries(entries)
+}
+
+function translateListen(listen: ConfigFile['listen'], places: Places): Listen {
+  const unix = listOf(listen.unix).map((door) => (typeof door === 'string' ? { path: door } : door))
+  const tcp = listOf(listen.tcp).map((door) => (typeof door === 'string' ? { address: door } : door))
+  return {
+    unix: unix.map(({ path, pool }) => ({ path: resolvePath(path, places), pool })),
+    tcp: tcp.map(({ address, pool }) => ({ ...parseAddress(address)!, pool })),
+  }
+}
+
+function listOf<T>(value: T | T[] | undefined): T[] {
+  if (value === undefined) return []
+  return Array.isArray(value) ? value : [value]
+}
+
+function translateAio(file: ConfigFile, hasAgents: boolean, { places, environment }: TranslateContext): AioConfig {
+  const { store, otlp, remote_queries: remoteQueries } = file.aio ?? aioSection.parse({})
+  return {
+    enabled: file.aio !== undefined || hasAgents,
+    store: {
+      path: resolvePath(store.path ?? DEFAULT_STORE, places),
+      retentionDays: store.retention_days,
+      payloadBytes: store.payload_bytes,
+      redact: store.redact,
+    },
+    otlp: otlp && { ...otlp, headers: expandAll(otlp.headers, environment) },
+    remoteQueries,
+  }
+}
+
+function translateAgents(file: ConfigFile, bus: BusSpec, { environment }: TranslateContext): AioAgent[] {
+  const pooled = file.pools.flatMap((entry, index) => poolAgents(entry, bus.pools[index]!))
+  const remote = file.agents.map(
+    (agent): AioAgent => ({
+      type: 'http',
+      endpoint: agent.endpoint,
+      headers: expandAll(agent.headers, environment),
+      ...agentCommon(agent.name, agent, bus.limits),
+    }),
+  )
+  return [...pooled, ...remote]
+}
+
+function poolAgents({ id, aio, protocol }: PoolEntry, { limits, instances }: PoolSpec): AioAgent[] {
+  if (aio === undefined) return []
+  const common = { pool: id, instances, ...agentCommon(id, aio, limits) }
+  const type = aio.type ?? (protocol === 'mcp' ? 'mcp' : 'stdio')
+  if (type === 'stdio') return [{ type, mode: aio.mode, ...common }]
+  return [{ type, ...(aio.sampling === undefined ? {} : { sampling: aio.sampling }), ...common }]
+}
+
+type AgentEntry = Pick<ConfigFile['agents'][number], 'modalities' | 'method_style' | 'timeout_ms' | 'max_payload_bytes'>
+
+function agentCommon(name: string, agent: AgentEntry, limits: Limits) {
+  return {
+    name,
+    modalities: agent.modalities,
+    methodStyle: agent.method_style,
+    timeoutMs: agent.timeout_ms,
+    maxPayloadBytes: agent.max_payload_bytes,
+    maxReplyBytes: limits.maxInputBufferBytes,
+  }
+}
+
+function translateRegistry(registry: ConfigFile['registry'], { places }: TranslateContext): RegistryConfig {
+  const fileAt = (path: string | undefined) => (path === undefined ? undefined : resolvePath(path, places))
+  const isUrl = registry.index !== undefined && /^\w+:\/\//.test(registry.index)
+  return {
+    index: isUrl ? registry.index : fileAt(registry.index),
+    cacheDir: fileAt(registry.cache),
+    ttlMs: registry.ttl_sec * 1000,
+    agentsFile: fileAt(registry.agents),
+    credentialsFile: fileAt(registry.credentials),
+    idleTimeoutMs: registry.idle_timeout_sec * 1000,
+  }
+}
