@@ -56,6 +56,9 @@ describe.runIf(process.platform === 'linux')('when descriptors run out', () => {
   let compiled: Compiled
   let bus: ChildProcess
 
+  /** Those above the limit came from elsewhere, before it was set. */
+  const descriptors = () => readdirSync(`/proc/${bus.pid}/fd`).filter((number) => Number(number) < LIMIT).length
+
   beforeAll(async () => {
     compiled = await compile('transports/tcp.ts')
     bus = spawn('/bin/sh', [...LIMITED, compiled.folder], { stdio: ['ignore', 'pipe', 'inherit'] })
@@ -77,11 +80,11 @@ describe.runIf(process.platform === 'linux')('when descriptors run out', () => {
     const served = outcomes.filter(Boolean).length
     expect(served).toBeGreaterThan(5)
     expect(served).toBeLessThan(LIMIT - RESERVE)
-    const open = readdirSync(`/proc/${bus.pid}/fd`).length
+    const open = descriptors()
     expect(open).toBeLessThanOrEqual(LIMIT - RESERVE)
 
     for (const client of clients.splice(0)) client.destroy()
-    while (readdirSync(`/proc/${bus.pid}/fd`).length >= open) await sleep(5)
+    while (descriptors() >= open) await sleep(5)
     clients.push(dial())
     expect(await echoes(clients[0]!)).toBe(true)
   })
