@@ -86,6 +86,11 @@ const ROWS = {
     wrong: (name) => `${name} was installed but has no program to start`,
     wayOut: 'name the program as "cmd" of the distribution in an agents file (--agents FILE)',
   },
+  start_failed: {
+    exitCode: 1,
+    wrong: (id) => `agent "${id}" cannot be started`,
+    wayOut: 'check that the program exists, may be executed and was made for this system',
+  },
   index_unreadable: {
     exitCode: 2,
     wrong: (file) => `the index ${file} cannot be used`,
