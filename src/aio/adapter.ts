@@ -1,0 +1,68 @@
+/**
+ * What lies between the gateway and one kind of agent: an invocation goes in, an outcome is told.
+ *
+ * An adapter answers once (`settle` or `fail`), tells partials before that, and returns the way to cancel. It knows
+ * neither the caller nor the trace; it never throws.
+ */
+import type { Answer } from './answers.ts'
+import type { JsonObject } from './json-object.ts'
+import type { CallError, ErrorBody } from './port.ts'
+
+export interface Invocation {
+  /** Without its namespace. */
+  readonly method: string
+  /** As the agent is to find it in `method`. */
+  readonly wireMethod: string
+  readonly params: unknown
+  readonly notification: boolean
+  readonly affinity: string | undefined
+  /** Trace fields and what the caller had in `_meta`; undefined: the agent gets none. */
+  readonly meta: JsonObject | undefined
+  readonly traceId: string
+  readonly traceparent: string
+  /** Present if the caller asked for progress. */
+  readonly progressToken: string | undefined
+  /** Whose samplings these are. */
+  readonly callerKey: string
+}
+
+export interface Settlement {
+  readonly bytes: number
+  /** The agent's own message, for readers that know more spellings than `answer` has. */
+  readonly raw?: unknown
+  /** A result that counts as an error in the trace (MCP isError). */
+  readonly traceError?: CallError
+}
+
+export interface Outcome {
+  /** The agent has it now; null: not a process of ours. */
+  sent(worker: string | null): void
+  partial(outputs: readonly unknown[], extra?: JsonObject): void
+  /** Settles when the caller can take more partials. */
+  room(): Promise<void> | undefined
+  settle(answer: Answer, settlement: Settlement): void
+  /** `traceOnly` is kept for the operator and not told to the caller. */
+  fail(error: ErrorBody, traceOnly?: JsonObject): void
+}
+
+export type Cancel = () => void
+export type Adapter = (invocation: Invocation, outcome: Outcome) => Cancel
+
+/** The JSON-RPC message for an agent that speaks AIO itself; its id is added by whoever sends it. */
+export function agentMessage(invocation: Invocation): { method: string; params?: unknown } & Record<string, unknown> {
+  const { wireMethod, meta, traceId } = invocation
+  const params = withMeta(invocation.params, meta)
+  return {
+    jsonrpc: '2.0',
+    method: wireMethod,
+    ...(params === undefined ? {} : { params }),
+    ...(meta === undefined ? {} : { trace_id: traceId }),
+  }
+}
+
+/** Positional parameters have no place for `_meta` and stay as they are. */
+function withMeta(params: unknown, meta: JsonObject | undefined): unknown {
+  const isRecord = params === undefined || (typeof params === 'object' && params !== null && !Array.isArray(params))
+  if (meta === undefined || !isRecord) return params
+  return { ...params, _meta: meta }
+}

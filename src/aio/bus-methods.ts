@@ -1,0 +1,76 @@
+/**
+ * The methods of the bus itself, one row each: `bus::help`, `bus::agents.list`, `bus::trace.new`, `bus::traces.*`.
+ *
+ * They are neither traced nor counted. Queries show what others said and are answered on local doors only, unless the
+ * configuration allows more; their parameters are checked by whoever answers them.
+ */
+import type { AgentSpec } from './agent-spec.ts'
+import { MODALITIES } from './agent-spec.ts'
+import type { Answer } from './answers.ts'
+import { fault } from './faults.ts'
+import { NO_MODULES } from './help.ts'
+import type { JsonObject } from './json-object.ts'
+import { BUS, HELP, joinName } from './names.ts'
+import type { Caller, TraceIds, TraceQueries } from './port.ts'
+
+export interface BusContext {
+  readonly agents: ReadonlyMap<string, AgentSpec>
+  readonly ids: TraceIds
+  readonly queries: TraceQueries
+  readonly remoteQueries: boolean
+  readonly workers: (agent: AgentSpec) => number
+}
+
+type Row = (context: BusContext, params: unknown) => Answer | Promise<Answer>
+
+const query =
+  (question: Parameters<TraceQueries['ask']>[0]): Row =>
+  async (context, params) => {
+    const answer = await context.queries.ask(question, params)
+    return 'fault' in answer ? { error: answer.fault } : { result: JSON.parse(answer.text) as unknown }
+  }
+
+const ROWS: ReadonlyMap<string, Row> = new Map<string, Row>([
+  [HELP, (context) => ({ result: describeBus(context) })],
+  [
+    'agents.list',
+    (context) => ({ result: { agents: [...context.agents.values()].map((agent) => list(context, agent)) } }),
+  ],
+  ['trace.new', (context) => ({ result: { trace_id: context.ids.issue() } })],
+  ['traces.list', query('list')],
+  ['traces.get', query('get')],
+  ['traces.stats', query('stats')],
+  ['traces.export', query('export')],
+])
+
+const QUERIES = 'traces.'
+
+export const BUS_METHODS: readonly string[] = [...ROWS.keys()]
+
+/** The answer to a method of the bus; never rejects. */
+export async function answerBus(context: BusContext, caller: Caller, method: string, params: unknown): Promise<Answer> {
+  const row = ROWS.get(method)
+  if (row === undefined) return { error: fault('unknown_method', { agent: BUS, method, methods: BUS_METHODS }) }
+  if (method.startsWith(QUERIES) && !context.remoteQueries && !isLocal(caller)) {
+    return { error: fault('remote_queries_off', { method: joinName(BUS, method) }) }
+  }
+  try {
+    return await row(context, params)
+  } catch {
+    return { error: fault('trace_query_failed') }
+  }
+}
+
+/** A worker is no door: what it may know of others is what it is asked. */
+function isLocal(caller: Caller): boolean {
+  return caller.kind === 'client' && caller.door !== 'tcp'
+}
+
+function describeBus(context: BusContext): JsonObject {
+  return { type: 'stdio', methods: BUS_METHODS, modalities: [], mcp: NO_MODULES, agents: [...context.agents.keys()] }
+}
+
+function list(context: BusContext, agent: AgentSpec): JsonObject {
+  const { name, type, modalities = MODALITIES } = agent
+  return { name, type, modalities, workers: context.workers(agent) }
+}

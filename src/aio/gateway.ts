@@ -1,0 +1,275 @@
+/**
+ * The AIO gateway: takes messages whose method is `agent::method`, finds the agent, and owes each request one answer.
+ *
+ * It assembles the parts of this room. It knows neither kernel nor trace store, only the port and the sinks it is given.
+ * Every call it accepts is in the trace from beginning to end, refused ones too; only a message without a proper name or
+ * trace id is merely counted (aio.md 5).
+ */
+import type { Agent as Dispatcher } from 'undici'
+import type { Adapter, Cancel, Invocation, Outcome } from './adapter.ts'
+import type { AgentSpec } from './agent-spec.ts'
+import type { Answer } from './answers.ts'
+import { answerBus, type BusContext } from './bus-methods.ts'
+import { type CallHost, OpenCall } from './call.ts'
+import { type Envelope, type RequestId, readEnvelope, requestId } from './envelope.ts'
+import { fault, isRefusal } from './faults.ts'
+import { askHelp, HelpCache } from './help.ts'
+import { createDispatcher, httpAdapter } from './http-adapter.ts'
+import { invocationOf } from './invocation.ts'
+import { type JsonObject, objectOr } from './json-object.ts'
+import { mcpAdapter } from './mcp-adapter.ts'
+import { nativeNames } from './mcp-plan.ts'
+import { checkInputs } from './modalities.ts'
+import { BUS, HELP } from './names.ts'
+import { oneshotAdapter } from './oneshot-adapter.ts'
+import { callerKey, OpenCalls } from './open-calls.ts'
+import { MAX_DEPTH, Parents } from './parents.ts'
+import type {
+  CallEnd,
+  Caller,
+  ErrorBody,
+  GatewayPort,
+  SpawnOneshot,
+  TraceIds,
+  TraceQueries,
+  TraceSink,
+} from './port.ts'
+import { composeAnswer, composePartial } from './replies.ts'
+import { Samplings } from './sampling.ts'
+import { stdioAdapter } from './stdio-adapter.ts'
+
+export interface GatewayOptions {
+  readonly port: GatewayPort
+  readonly agents: readonly AgentSpec[]
+  readonly traces: TraceSink
+  readonly ids: TraceIds
+  readonly queries: TraceQueries
+  readonly spawnOneshot: SpawnOneshot
+  readonly remoteQueries?: boolean
+  readonly maxPendingPerCaller?: number
+  /** Told of refusals that have no place in a trace. */
+  readonly count?: (reason: string) => void
+}
+
+const MAX_PENDING_PER_CALLER = 4_096
+
+export class Gateway implements CallHost {
+  readonly #options: GatewayOptions
+  readonly #port: GatewayPort
+  readonly #parents: Parents
+  readonly #samplings: Samplings
+  readonly #help = new HelpCache()
+  readonly #open = new OpenCalls()
+  #agents: ReadonlyMap<string, AgentSpec> = new Map()
+  #adapters: ReadonlyMap<string, Adapter> = new Map()
+  #dispatcher: Dispatcher | undefined
+  #draining = false
+
+  constructor(options: GatewayOptions) {
+    this.#options = options
+    this.#port = options.port
+    this.#parents = new Parents(options.ids)
+    this.#samplings = new Samplings(() => options.port.nowMs())
+    this.replaceAgents(options.agents)
+  }
+
+  /** Calls that are not answered yet. */
+  get openCalls(): number {
+    return this.#open.size
+  }
+
+  /** New calls find these agents; open calls end with the agent they began with. */
+  replaceAgents(agents: readonly AgentSpec[]): void {
+    this.#agents = new Map(agents.map((agent) => [agent.name, agent]))
+    this.#adapters = new Map(agents.map((agent) => [agent.name, this.#adapterFor(agent)]))
+    this.#help.clear()
+  }
+
+  /** `bytes` is the length of the line the message came in. */
+  receive(caller: Caller, message: Record<string, unknown>, bytes: number): void {
+    const envelope = readEnvelope(message, this.#options.ids)
+    if (isRefusal(envelope)) this.#refuse(caller, message, envelope.fault)
+    else if (envelope.agent === BUS) void this.#answerBus(caller, envelope)
+    else this.#call(caller, envelope, bytes)
+  }
+
+  /** The caller no longer wants the answer to its newest request with this id; false: there is none. */
+  cancel(caller: Caller, id: RequestId): boolean {
+    const call = this.#open.newest(caller, id)
+    call?.abandon('cancelled')
+    return call !== undefined
+  }
+
+  gone(caller: Caller): void {
+    for (const call of this.#open.of(caller)) call.abandon('caller_gone')
+    this.#samplings.forget(callerKey(caller))
+  }
+
+  workerGone(worker: string): void {
+    this.gone({ kind: 'worker', key: worker })
+    this.#parents.forgetWorker(worker)
+    this.#help.forgetWorker(worker)
+  }
+
+  /** A worker of the pool says that its tools, prompts or resources are others now. */
+  listChanged(pool: string): void {
+    for (const agent of this.#agents.values()) {
+      if (agent.type !== 'http' && agent.pool === pool) this.#help.forget(agent.name)
+    }
+  }
+
+  /** From now on new calls are refused; open ones go on. */
+  drain(): void {
+    this.#draining = true
+  }
+
+  /** Ends every open call with an error and lets go of connections. */
+  async close(): Promise<void> {
+    this.#draining = true
+    for (const call of this.#open.all()) call.stop(fault('shutting_down'))
+    await this.#dispatcher?.destroy()
+  }
+
+  nowMs(): number {
+    return this.#port.nowMs()
+  }
+
+  sent(call: OpenCall, worker: string): void {
+    if (call.worker !== null) this.#parents.closed(call.worker, call.place)
+    this.#parents.opened(worker, call.place)
+  }
+
+  partial(call: OpenCall, seq: number, outputs: readonly unknown[], extra: JsonObject): void {
+    const { traceId, callId } = call.place
+    this.#options.traces.partial?.({ traceId, callId, seq, outputs, atMs: this.nowMs() })
+    const params = { seq, outputs, partial: true, ...extra }
+    const message = composePartial(call.envelope, traceId, params, this.#isStrict(call.caller))
+    if (message !== undefined) this.#port.reply(call.caller, message)
+  }
+
+  room(call: OpenCall): Promise<void> | undefined {
+    return this.#port.room?.(call.caller)
+  }
+
+  ended(call: OpenCall, end: CallEnd, answer: Answer | undefined): void {
+    this.#open.delete(call)
+    if (call.worker !== null) this.#parents.closed(call.worker, call.place)
+    this.#options.traces.end(end)
+    if (answer === undefined || call.envelope.id === undefined) return
+    this.#port.reply(call.caller, composeAnswer(call.envelope.id, answer, call.place, this.#isStrict(call.caller)))
+  }
+
+  #refuse(caller: Caller, message: JsonObject, error: ErrorBody): void {
+    this.#options.count?.(String(objectOr(error.data)['reason']))
+    const id = requestId(message)
+    if (id !== undefined) this.#port.reply(caller, { jsonrpc: '2.0', id, error })
+  }
+
+  async #answerBus(caller: Caller, envelope: Envelope): Promise<void> {
+    const { id, method, params, traceId } = envelope
+    if (id === undefined) return
+    const answer = await answerBus(this.#busContext(), caller, method, params)
+    this.#port.reply(caller, { jsonrpc: '2.0', id, ...answer, ...(traceId === undefined ? {} : { trace_id: traceId }) })
+  }
+
+  #busContext(): BusContext {
+    const { ids, queries, remoteQueries = false } = this.#options
+    const workers = (agent: AgentSpec): number =>
+      agent.type === 'http' ? 0 : (this.#port.workers?.(agent.pool) ?? agent.instances)
+    return { agents: this.#agents, ids, queries, remoteQueries, workers }
+  }
+
+  #call(caller: Caller, envelope: Envelope, bytes: number): void {
+    const agent = this.#agents.get(envelope.agent)
+    const call = this.#record(caller, envelope, bytes, agent)
+    if (agent === undefined) {
+      call.fail(fault('unknown_agent', { agent: envelope.agent, known: [...this.#agents.keys()] }))
+      return
+    }
+    const refusal = this.#refusalOf(call, agent, bytes)
+    const checked = envelope.method === 'input' && agent.type !== 'mcp' ? checkInputs(agent, envelope.params) : envelope
+    if (refusal !== undefined) call.fail(refusal)
+    else if ('fault' in checked) call.fail(checked.fault)
+    else this.#invoke(call, agent, checked.params)
+  }
+
+  #invoke(call: OpenCall, agent: AgentSpec, params: unknown): void {
+    const { place, envelope } = call
+    const adapter = this.#adapters.get(agent.name)!
+    const invocation = invocationOf(agent, envelope, params, place, callerKey(call.caller), () =>
+      this.#parents.traceparent(place),
+    )
+    const isHelp = envelope.method === HELP
+    call.begin((outcome) =>
+      isHelp ? this.#answerHelp(call, agent, adapter, invocation, outcome) : adapter(invocation, outcome),
+    )
+  }
+
+  /** Gives the call its place in the graph and its row in the trace. */
+  #record(caller: Caller, envelope: Envelope, bytes: number, agent: AgentSpec | undefined): OpenCall {
+    const { ids, traces } = this.#options
+    const { parentId, ...placement } = this.#parents.place(caller, envelope.traceId, envelope.meta)
+    const traceId = placement.traceId ?? ids.issue()
+    const place = { ...placement, traceId, callId: ids.allocate(traceId, envelope.id ?? null) }
+    this.#parents.remember(place)
+    traces.begin({
+      traceId,
+      callId: place.callId,
+      parentId,
+      requestId: envelope.id ?? null,
+      protocol: agent?.type === 'mcp' ? 'mcp' : 'aio',
+      type: agent?.type ?? 'stdio',
+      agent: envelope.agent,
+      worker: null,
+      method: envelope.method,
+      ...(agent?.type === 'mcp' ? nativeNames(agent, envelope.method, envelope.params) : {}),
+      input: envelope.params ?? {},
+      bytesIn: bytes,
+      startedAtMs: this.nowMs(),
+      ...(place.otelTraceId === undefined ? {} : { otelTraceId: place.otelTraceId }),
+    })
+    const call = new OpenCall(this, caller, envelope, place, agent?.timeoutMs ?? 0)
+    this.#open.add(call)
+    return call
+  }
+
+  #refusalOf(call: OpenCall, agent: AgentSpec, bytes: number): ErrorBody | undefined {
+    const { maxPendingPerCaller = MAX_PENDING_PER_CALLER } = this.#options
+    if (this.#draining) return fault('shutting_down')
+    if (bytes > agent.maxPayloadBytes) return fault('payload_too_large', { bytes, limit: agent.maxPayloadBytes })
+    if (call.place.depth > MAX_DEPTH) return fault('too_deep', { limit: MAX_DEPTH })
+    const tooMany = this.#open.count(call.caller) > maxPendingPerCaller
+    return tooMany ? fault('too_many_pending', { limit: maxPendingPerCaller }) : undefined
+  }
+
+  #answerHelp(call: OpenCall, agent: AgentSpec, adapter: Adapter, invocation: Invocation, outcome: Outcome): Cancel {
+    const cached = this.#help.get(agent.name, this.nowMs())
+    if (cached !== undefined) {
+      outcome.settle({ result: cached }, { bytes: 0 })
+      return () => {}
+    }
+    return askHelp(agent, adapter, invocation, {
+      sent: (worker) => outcome.sent(worker),
+      partial: () => {},
+      room: () => undefined,
+      fail: (error, traceOnly) => outcome.fail(error, traceOnly),
+      settle: (answer, settlement) => {
+        if ('result' in answer) this.#help.set(agent.name, answer.result, call.worker, this.nowMs())
+        outcome.settle(answer, settlement)
+      },
+    })
+  }
+
+  #adapterFor(agent: AgentSpec): Adapter {
+    if (agent.type === 'mcp') return mcpAdapter(agent, this.#port, this.#samplings)
+    if (agent.type === 'http') return httpAdapter(agent, (this.#dispatcher ??= createDispatcher()))
+    return agent.mode === 'oneshot'
+      ? oneshotAdapter(agent, this.#options.spawnOneshot)
+      : stdioAdapter(agent, this.#port)
+  }
+
+  /** MCP peers leave a message with fields they do not know without notice. */
+  #isStrict(caller: Caller): boolean {
+    return caller.kind === 'worker' && caller.pool !== undefined && this.#agents.get(caller.pool)?.type === 'mcp'
+  }
+}

@@ -1,0 +1,153 @@
+/**
+ * What the gateway needs from the rest of the bus, as interfaces, and nothing else: no behaviour lives here.
+ *
+ * The gateway knows neither the kernel nor the trace store. Whoever assembles the bus implements these; a test
+ * implements them with an array and a child process. Types that the trace room also declares are equal to its own.
+ */
+export interface ErrorBody {
+  readonly code: number
+  readonly message: string
+  readonly data?: unknown
+}
+
+/** Who asked: a client connection or a worker process (slot.generation). */
+export interface Caller {
+  readonly kind: 'client' | 'worker'
+  readonly key: string
+  readonly door?: 'stdio' | 'unix' | 'tcp'
+  readonly pool?: string
+}
+
+export interface Exchange {
+  /** Nobody waits any more: the worker is told in its own dialect (MCP: notifications/cancelled). */
+  cancel(): void
+}
+
+/** Nothing but `sent` and `failed` is called before `request` has returned, and nothing after `failed` or `finish`. */
+export interface ExchangeListener {
+  /** Written to that worker (slot.generation): the timer of the call starts here. */
+  sent(worker: string): void
+  /**
+   * Anything the worker says for this request: its answer, which may hold `output` or `outputs` instead of `result`;
+   * a partial; an MCP progress notification with the token of the request. `bytes` is the length of its line.
+   */
+  received(message: Record<string, unknown>, bytes?: number): void
+  /** A fault of the bus: worker_exited, no_worker, overloaded and the like. */
+  failed(error: ErrorBody): void
+}
+
+export interface GatewayPort {
+  /** One line to whoever asked. */
+  reply(caller: Caller, message: Record<string, unknown>): void
+  /** Settles when the queue towards `caller` has room again; undefined: it has room now. */
+  room?(caller: Caller): Promise<void> | undefined
+  /** A request to a worker of the pool, with a bus-made id; `affinity` keeps calls with one key on one worker. */
+  request(
+    pool: string,
+    message: { method: string; params?: unknown } & Record<string, unknown>,
+    options: { affinity?: string },
+    listener: ExchangeListener,
+  ): Exchange
+  /** The last message of the exchange was received. */
+  finish(exchange: Exchange): void
+  notify(pool: string, message: Record<string, unknown>, options: { affinity?: string }): void
+  /** MCP pools: what the worker said to initialize or server/discover; the bus does the handshake. undefined: no worker. */
+  handshake(pool: string): Promise<Record<string, unknown> | undefined>
+  /** How many workers of the pool are alive. */
+  workers?(pool: string): number
+  nowMs(): number
+}
+
+/** A process that lives for one call; `signal` ends its whole group. */
+export interface OneshotProcess {
+  readonly worker: string
+  readonly stdout: AsyncIterable<Uint8Array>
+  /** Settles when the process has ended, also when it could not be started; never rejects. */
+  readonly ended: Promise<OneshotEnd>
+  /** Writes the whole input and ends stdin. */
+  send(input: string): void
+}
+
+export interface OneshotEnd {
+  readonly code: number | null
+  readonly signal: string | null
+  /** Why the process could not be started. */
+  readonly startError?: string
+  readonly stderrTail: string
+}
+
+export type SpawnOneshot = (pool: string, signal: AbortSignal) => OneshotProcess
+
+export interface CallStart {
+  readonly traceId: string
+  readonly callId: number
+  readonly parentId: number | null
+  readonly requestId: string | number | null
+  readonly protocol: 'aio' | 'acp' | 'mcp'
+  readonly type: 'stdio' | 'http' | 'mcp'
+  readonly agent: string
+  readonly worker: string | null
+  readonly method: string
+  readonly nativeMethod?: string
+  readonly target?: string
+  readonly input: unknown
+  readonly bytesIn: number
+  readonly startedAtMs: number
+  /** The trace id of an inbound `traceparent`, 32 hexadecimal digits. */
+  readonly otelTraceId?: string
+}
+
+export interface CallError {
+  readonly code?: number
+  readonly message: string
+  readonly data?: unknown
+  readonly type?: string
+}
+
+export interface CallEnd {
+  readonly traceId: string
+  readonly callId: number
+  readonly status: 'ok' | 'error'
+  readonly error?: CallError
+  readonly output: unknown
+  readonly bytesOut: number
+  readonly partials: number
+  readonly firstPartialAtMs?: number
+  readonly endedAtMs: number
+  readonly worker?: string
+}
+
+export interface CallPartial {
+  readonly traceId: string
+  readonly callId: number
+  readonly seq: number
+  readonly outputs: unknown
+  readonly atMs: number
+}
+
+/** Must neither throw nor wait: a call never stands still for its record. */
+export interface TraceSink {
+  begin(call: CallStart): void
+  end(call: CallEnd): void
+  partial?(partial: CallPartial): void
+}
+
+export interface TraceIds {
+  /** A new id, `AIO-TR-YYYYMMDD-NNNN`. */
+  issue(): string
+  isValid(traceId: string): boolean
+  /** The request id if it is a positive integer not yet used in the trace, otherwise the next free integer. */
+  allocate(traceId: string, requestId: string | number | null): number
+  /** 32 hexadecimal digits. */
+  otelTraceId(traceId: string): string
+  /** 16 hexadecimal digits. */
+  spanId(traceId: string, callId: number): string
+}
+
+/** The result as JSON text, or what is wrong with the question. */
+export type TraceAnswer = { readonly text: string } | { readonly fault: ErrorBody }
+
+/** Checks the parameters itself; an answer sees every call whose own answer was delivered. */
+export interface TraceQueries {
+  ask(question: 'list' | 'get' | 'stats' | 'export', params: unknown): Promise<TraceAnswer>
+}
