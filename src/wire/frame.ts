@@ -10,12 +10,17 @@ export const NEWLINE = 10
 /** Takes the line in `bytes[start, end)`, whose newline stands at `end`; false: no more for now. */
 export type LineSink = (bytes: Buffer, start: number, end: number) => boolean
 
+const NOTHING = Buffer.alloc(0)
+const LAST_NEWLINE = Buffer.from([NEWLINE])
+
 /** A held part below this is grown to fit the next small read, above it to fit the next large one. */
 const SMALL_BYTES = 4096
 const READ_BYTES = 65_536
 
 export class LineSplitter {
   overflowed = false
+  /** The beginning of the line that was too long. */
+  head: Buffer = NOTHING
   #held: Buffer | undefined
   #heldBytes = 0
 
@@ -30,24 +35,19 @@ export class LineSplitter {
     return this.#held === undefined ? 0 : this.#held.length
   }
 
-  /** The beginning of a line that is not complete; it is only as long as what came. */
-  get rest(): Buffer {
-    return this.#held === undefined ? Buffer.alloc(0) : this.#held.subarray(0, this.#heldBytes)
-  }
-
   /** Hands `sink` every line that `chunk` completes from `from` on, and returns the offset up to which it was taken. */
   push(chunk: Buffer, from: number, sink: LineSink): number {
     let start = from
     if (this.#heldBytes > 0) {
       const end = chunk.indexOf(NEWLINE, start)
       if (end === -1) return this.#hold(chunk, start, chunk.length)
-      if (!this.#fits(end - start)) return chunk.length
+      if (!this.#fits(chunk, start, end)) return chunk.length
       this.#append(chunk, start, end + 1)
       start = end + 1
       if (!this.#release(sink)) return start
     }
     for (let end = chunk.indexOf(NEWLINE, start); end !== -1; end = chunk.indexOf(NEWLINE, start)) {
-      if (!this.#fits(end - start)) return chunk.length
+      if (!this.#fits(chunk, start, end)) return chunk.length
       const line = start
       start = end + 1
       if (!sink(chunk, line, end)) return start
@@ -62,14 +62,15 @@ export class LineSplitter {
     this.#release(sink)
   }
 
-  #fits(moreBytes: number): boolean {
-    if (this.#heldBytes + moreBytes <= this.maxLineBytes) return true
+  #fits(chunk: Buffer, start: number, end: number): boolean {
+    if (this.#heldBytes + end - start <= this.maxLineBytes) return true
     this.overflowed = true
+    this.head = this.#held?.subarray(0, this.#heldBytes) ?? chunk.subarray(start, end)
     return false
   }
 
   #hold(chunk: Buffer, start: number, end: number): number {
-    if (this.#fits(end - start)) this.#append(chunk, start, end)
+    if (this.#fits(chunk, start, end)) this.#append(chunk, start, end)
     return chunk.length
   }
 
@@ -96,5 +97,3 @@ export class LineSplitter {
     this.#held = larger
   }
 }
-
-const LAST_NEWLINE = Buffer.from([NEWLINE])

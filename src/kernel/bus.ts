@@ -1,0 +1,265 @@
+/**
+ * The whole kernel behind one entry: `apply(event, nowMs)` changes the state and returns what is to be done.
+ *
+ * It touches no socket, process, file, clock or source of chance. The same events at the same times yield the same actions
+ * and the same bytes in the same outboxes, always.
+ */
+import { Core } from './core.ts'
+import type { Action, BusEvent } from './events.ts'
+import { faultLine } from './faults.ts'
+import { Flow } from './flow.ts'
+import { FIXED } from './limits.ts'
+import { Client, type Peer, type Worker } from './peers.ts'
+import { Router } from './router.ts'
+import { type BusSnapshot, takeSnapshot } from './snapshot.ts'
+import { StuckClock } from './stuck.ts'
+import { Supervisor } from './supervisor.ts'
+import type { BusSpec, ClientId, WorkerId } from './vocabulary.ts'
+
+type Apply = { readonly [T in BusEvent['type']]: (event: Extract<BusEvent, { type: T }>) => void }
+
+export class Bus {
+  readonly #core: Core
+  readonly #flow: Flow
+  readonly #router: Router
+  readonly #supervisor: Supervisor
+  readonly #stuck: StuckClock
+  readonly #apply: Apply
+
+  /** `chance` yields numbers in [0, 1); give it a seed to repeat a run. */
+  constructor(spec: BusSpec, chance: () => number) {
+    this.#core = new Core(spec, chance)
+    this.#flow = new Flow(this.#core, {
+      takeLine: (peer, bytes, start, end) => this.#router.takeLine(peer, bytes, start, end),
+      overflowed: (peer) => this.#router.overflowed(peer),
+      finished: (peer) => this.#finished(peer),
+    })
+    this.#router = new Router(this.#core, this.#flow, {
+      closeClient: (client) => this.#closeClient(client),
+      maybeFinish: (client) => this.#maybeFinish(client),
+    })
+    this.#supervisor = new Supervisor(this.#core, this.#flow, {
+      workerSpawned: (worker) => this.#supervisor.step(worker, 'started'),
+      workerOpened: (worker) => this.#router.serveWaiting(worker.pool),
+      workerEnded: (worker) => this.#router.workerEnded(worker),
+      poolEmptied: (pool) => this.#router.poolEmptied(pool),
+    })
+    this.#router.supervisor = this.#supervisor
+    this.#stuck = new StuckClock(this.#core, this.#flow, {
+      closeStuckClient: (client, why) => this.#closeStuck(client, why),
+      endStuckWorker: (worker) =>
+        this.#supervisor.endBroken(worker, 'worker_stalled', { why: 'it did not read for backpressure_timeout_sec' }),
+    })
+    this.#apply = this.#makeTable()
+  }
+
+  /** Starts the workers of all pools. */
+  start(nowMs: number): readonly Action[] {
+    return this.#run(nowMs, () => {
+      for (const pool of this.#core.spec.pools) this.#supervisor.addPool(pool)
+    })
+  }
+
+  apply(event: BusEvent, nowMs: number): readonly Action[] {
+    return this.#run(nowMs, () => (this.#apply[event.type] as (event: BusEvent) => void)(event))
+  }
+
+  /** Peers with something to be written; the caller hands it to the system and reports with `*-wrote`. */
+  takeDirty(): readonly Peer[] {
+    const { dirty } = this.#core
+    if (dirty.length === 0) return dirty
+    this.#core.dirty = []
+    for (const peer of dirty) peer.isDirty = false
+    return dirty
+  }
+
+  /** When a `tick` is due. */
+  nextDeadlineMs(): number | undefined {
+    return this.#core.timers.nextAtMs()
+  }
+
+  snapshot(): BusSnapshot {
+    return takeSnapshot(this.#core)
+  }
+
+  #run(nowMs: number, change: () => void): readonly Action[] {
+    this.#core.nowMs = Math.max(nowMs, this.#core.nowMs)
+    this.#core.actions = []
+    this.#core.timers.fire(this.#core.nowMs)
+    change()
+    if (this.#core.phase !== 'running') this.#proceedShutdown()
+    this.#stuck.arm()
+    return this.#core.actions
+  }
+
+  #makeTable(): Apply {
+    return {
+      'client-opened': (event) => this.#open(event),
+      'client-received': ({ client, bytes }) => this.#withClient(client, (peer) => this.#flow.receive(peer, bytes)),
+      'client-ended': ({ client }) => this.#withClient(client, (peer) => this.#flow.finish(peer)),
+      'client-closed': ({ client }) => this.#withClient(client, (peer) => this.#clientGone(peer)),
+      'client-wrote': (event) =>
+        this.#withClient(event.client, (client) => this.#clientWrote(client, event.pendingBytes)),
+      'worker-spawned': (event) => this.#withWorker(event, (worker) => this.#supervisor.spawned(worker, event.pid)),
+      'worker-failed': (event) =>
+        this.#withWorker(event, (worker) => this.#supervisor.failed(worker, event.why, event.isFinal === true)),
+      'worker-received': (event) => this.#withWorker(event, (worker) => this.#workerReceived(worker, event.bytes)),
+      'worker-silent': (event) => this.#withWorker(event, (worker) => this.#workerSilent(worker, event.pipe)),
+      'worker-exited': (event) =>
+        this.#withWorker(event, (worker) => this.#supervisor.exited(worker, event.code, event.signal)),
+      'worker-wrote': (event) => this.#withWorker(event, (worker) => this.#workerWrote(worker, event.pendingBytes)),
+      tick: () => {},
+      reload: ({ spec }) => this.#reload(spec),
+      shutdown: () => this.#shutdown(),
+    }
+  }
+
+  #withClient(id: ClientId, change: (client: Client) => void): void {
+    const client = this.#core.clients.get(id)
+    if (client !== undefined) change(client)
+  }
+
+  /** News of a process that the slot no longer holds is no news. */
+  #withWorker(of: { worker: WorkerId; generation: number }, change: (worker: Worker) => void): void {
+    const worker = this.#core.workers.get(of.worker)
+    if (worker !== undefined && worker.generation === of.generation) change(worker)
+  }
+
+  // ---- clients ----
+
+  #open(event: Extract<BusEvent, { type: 'client-opened' }>): void {
+    const { limits } = this.#core.spec
+    const client = new Client(
+      event.client,
+      event.door,
+      event.pool,
+      this.#core.maxClientLineBytes,
+      limits.maxOutputQueueBytes,
+    )
+    const isOneTooMany = this.#core.clients.size >= limits.maxClients
+    this.#core.clients.set(client.id, client)
+    this.#core.totals.clients++
+    if (!isOneTooMany && this.#core.phase === 'running') return
+    const reason = isOneTooMany ? 'too_many_clients' : 'shutting_down'
+    this.#core.countRefusal(reason)
+    this.#flow.sendLine(client, faultLine('null', reason))
+    this.#closeClient(client)
+  }
+
+  #clientWrote(client: Client, pendingBytes: number): void {
+    this.#flow.wrote(client, pendingBytes)
+    if (client.state === 'closing' && client.outbox.isEmpty) this.#hangUp(client, 'flush')
+  }
+
+  #finished(peer: Peer): void {
+    if (peer.kind === 'worker') this.#supervisor.finished(peer)
+    else this.#closeClient(peer)
+  }
+
+  /** It sends no more, or is not listened to: it gets what it is owed, for a while, then it is closed (contract 4.1.2). */
+  #closeClient(client: Client): void {
+    if (client.state !== 'open') return
+    client.state = 'half-closed'
+    client.isDeaf = true
+    this.#router.refuseQuestionsOf(client)
+    this.#core.timers.set(this.#core.nowMs + this.#core.spec.limits.halfCloseTimeoutMs, () => {
+      if (client.state === 'half-closed' || client.state === 'closing') this.#hangUp(client, 'drop')
+    })
+    this.#maybeFinish(client)
+  }
+
+  #maybeFinish(client: Client): void {
+    if (client.state !== 'half-closed' || client.pendingCount > 0) return
+    client.state = 'closing'
+    if (client.outbox.isEmpty) this.#hangUp(client, 'flush')
+  }
+
+  #closeStuck(client: Client, why: string): void {
+    this.#core.log('warn', `client closed: ${why}`, { client: client.id, reason: 'backpressure' })
+    this.#core.drop('client_stuck')
+    this.#hangUp(client, 'drop')
+  }
+
+  #hangUp(client: Client, how: 'flush' | 'drop'): void {
+    if (client.state === 'closed') return
+    this.#core.actions.push({ do: 'close-client', client: client.id, how })
+    this.#clientGone(client)
+  }
+
+  #clientGone(client: Client): void {
+    if (client.state === 'closed') return
+    client.state = 'closed'
+    this.#core.clients.delete(client.id)
+    this.#router.clientGone(client)
+    this.#flow.forget(client)
+    if (client.door === 'stdio') this.#shutdown()
+  }
+
+  // ---- workers ----
+
+  #workerReceived(worker: Worker, bytes: Buffer): void {
+    worker.lastActivityMs = this.#core.nowMs
+    this.#flow.receive(worker, bytes)
+  }
+
+  #workerWrote(worker: Worker, pendingBytes: number): void {
+    worker.lastActivityMs = this.#core.nowMs
+    this.#flow.wrote(worker, pendingBytes)
+  }
+
+  #workerSilent(worker: Worker, pipe: 'stdin' | 'stdout'): void {
+    if (pipe === 'stdout') this.#flow.finish(worker)
+    else this.#supervisor.stdinBroke(worker)
+  }
+
+  // ---- the bus as a whole ----
+
+  /** Pools that are the same stay as they are; the others start anew beside their old workers (contract 7.5). */
+  #reload(spec: BusSpec): void {
+    const wanted = new Map(spec.pools.map((pool) => [pool.id, pool]))
+    this.#core.spec = spec
+    for (const pool of [...this.#core.pools.values()]) {
+      if (wanted.get(pool.spec.id)?.revision === pool.spec.revision) continue
+      this.#core.pools.delete(pool.spec.id)
+      this.#core.log('info', 'pool retires', { pool: pool.spec.id })
+      this.#supervisor.retirePool(pool)
+    }
+    for (const pool of spec.pools) if (!this.#core.pools.has(pool.id)) this.#supervisor.addPool(pool)
+  }
+
+  /** Contract 7.4: drain, flush, end the workers. */
+  #shutdown(): void {
+    if (this.#core.phase !== 'running') return
+    this.#core.phase = 'draining'
+    this.#core.actions.push({ do: 'stop-accepting' })
+    this.#core.log('info', 'shutting down', { outstanding: this.#router.owedCount })
+    this.#core.timers.set(this.#core.nowMs + this.#core.spec.limits.drainTimeoutMs, () => this.#flush())
+  }
+
+  #proceedShutdown(): void {
+    if (this.#core.phase === 'draining' && this.#router.owedCount === 0) this.#flush()
+    if (this.#core.phase === 'flushing' && this.#core.clients.size === 0) this.#endWorkers()
+    if (
+      this.#core.phase === 'ending' &&
+      [...this.#core.workers.values()].every((worker) => worker.state === 'stopped')
+    ) {
+      this.#core.phase = 'finished'
+      this.#core.actions.push({ do: 'finished' })
+    }
+  }
+
+  #flush(): void {
+    if (this.#core.phase !== 'draining') return
+    this.#core.phase = 'flushing'
+    this.#router.failOutstanding()
+    for (const client of [...this.#core.clients.values()]) this.#closeClient(client)
+    this.#core.timers.set(this.#core.nowMs + FIXED.flushMs, () => {
+      for (const client of [...this.#core.clients.values()]) this.#hangUp(client, 'drop')
+    })
+  }
+
+  #endWorkers(): void {
+    this.#core.phase = 'ending'
+    for (const worker of [...this.#core.workers.values()]) this.#supervisor.step(worker, 'stop')
+  }
+}

@@ -1,0 +1,57 @@
+/**
+ * The state that all rooms of the kernel share: peers, tables, deadlines, counts, and the actions of the event at hand.
+ *
+ * It decides nothing. Time is what the current event brought; chance comes from a source that is given.
+ */
+import type { Action, LogLevel } from './events.ts'
+import type { DropReason, Reason } from './faults.ts'
+import type { Client, Peer, Worker } from './peers.ts'
+import type { Pool } from './pools.ts'
+import { Requests } from './requests.ts'
+import { Sessions } from './sessions.ts'
+import { Timers } from './timers.ts'
+import type { BusSpec, ClientId, PoolId, WorkerId } from './vocabulary.ts'
+
+export class Core {
+  spec: BusSpec
+  nowMs = 0
+  readonly chance: () => number
+  readonly clients = new Map<ClientId, Client>()
+  readonly workers = new Map<WorkerId, Worker>()
+  readonly pools = new Map<PoolId, Pool>()
+  readonly sessions = new Sessions()
+  readonly requests = new Requests()
+  readonly timers = new Timers()
+  readonly dropped = new Map<DropReason, number>()
+  readonly refused = new Map<Reason, number>()
+  readonly totals = { linesFromClients: 0, linesFromWorkers: 0, clients: 0, restarts: 0 }
+  actions: Action[] = []
+  /** Peers whose outbox has something new. */
+  dirty: Peer[] = []
+  retainedBytes = 0
+  phase: 'running' | 'draining' | 'flushing' | 'ending' | 'finished' = 'running'
+
+  constructor(spec: BusSpec, chance: () => number) {
+    this.spec = spec
+    this.chance = chance
+  }
+
+  log(level: LogLevel, text: string, about: Record<string, unknown> = {}): void {
+    this.actions.push({ do: 'log', level, text, about })
+  }
+
+  drop(reason: DropReason): void {
+    this.dropped.set(reason, (this.dropped.get(reason) ?? 0) + 1)
+  }
+
+  countRefusal(reason: Reason): void {
+    this.refused.set(reason, (this.refused.get(reason) ?? 0) + 1)
+  }
+
+  /** The longest line a client may send: as long as the largest any pool or the bus allows (contract 8.1). */
+  get maxClientLineBytes(): number {
+    let bytes = this.spec.limits.maxInputBufferBytes
+    for (const pool of this.spec.pools) bytes = Math.max(bytes, pool.limits.maxInputBufferBytes)
+    return bytes
+  }
+}

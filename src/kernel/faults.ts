@@ -1,0 +1,113 @@
+/**
+ * Every fault of a peer and every refusal of the bus: its reason, code and sentence, in one table.
+ *
+ * `docs/errors.md` explains each row to users; a test keeps the two in step. A fault is a value: whoever meets one answers
+ * the peer with it, counts it, and closes the peer only where the row says so. Failures of the world and mistakes of our
+ * own do not belong here.
+ */
+import { CODE, type ErrorObject, errorLine } from '../wire/jsonrpc.ts'
+
+interface FaultRow {
+  readonly code: number
+  readonly message: string
+  /** The same request may succeed later, unchanged. */
+  readonly retryable?: true
+  /** The peer is closed once it has been told. */
+  readonly closes?: true
+}
+
+const internal = CODE.internalError
+
+export const FAULTS = {
+  not_json: {
+    code: CODE.parseError,
+    message: 'The line is not JSON in UTF-8; the connection is closed.',
+    closes: true,
+  },
+  bad_envelope: {
+    code: CODE.invalidRequest,
+    message: 'The message cannot be routed; the connection is closed.',
+    closes: true,
+  },
+  message_too_large: {
+    code: CODE.invalidRequest,
+    message: 'The line is longer than max_input_buffer allows; the connection is closed.',
+    closes: true,
+  },
+  pool_required: {
+    code: CODE.invalidRequest,
+    message: 'Several pools are configured: name one in "pool", or set default_pool.',
+  },
+  unknown_pool: { code: CODE.methodNotFound, message: 'No pool has this name.' },
+  unknown_method: { code: CODE.methodNotFound, message: 'The bus has no method of this name.' },
+  session_not_owned: { code: CODE.sessionNotFound, message: 'The session belongs to another client.' },
+  session_lost: {
+    code: CODE.sessionNotFound,
+    message: 'The worker of this session has ended; load, resume or start a session.',
+  },
+  session_id_conflict: {
+    code: internal,
+    message: 'The session id is already in use by this client on another worker.',
+  },
+  too_many_clients: {
+    code: internal,
+    message: 'The bus has as many clients as max_clients allows.',
+    retryable: true,
+    closes: true,
+  },
+  too_many_sessions: {
+    code: internal,
+    message: 'The client has as many sessions as max_sessions_per_client allows.',
+    retryable: true,
+  },
+  too_many_pending: {
+    code: internal,
+    message: 'The client has as many unanswered requests as max_pending_per_client allows.',
+    retryable: true,
+  },
+  request_timeout: {
+    code: internal,
+    message: 'The worker did not answer within request_timeout_sec.',
+    retryable: true,
+  },
+  worker_exited: { code: internal, message: 'The worker ended before it answered.', retryable: true },
+  worker_stalled: {
+    code: internal,
+    message: 'The worker stopped reading or answering and was ended.',
+    retryable: true,
+  },
+  no_worker: { code: internal, message: 'No worker of the pool is available.', retryable: true },
+  overloaded: { code: internal, message: 'The pool is busy and the request has waited too long.', retryable: true },
+  shutting_down: { code: internal, message: 'The bus is shutting down.', retryable: true },
+  client_gone: { code: internal, message: 'The client that this was put to has gone.' },
+  no_client: { code: internal, message: 'No client can be told this was meant for; name its session.' },
+} as const satisfies Record<string, FaultRow>
+
+export type Reason = keyof typeof FAULTS
+
+export function faultOf(reason: Reason, detail: Record<string, unknown> = {}): ErrorObject {
+  const row: FaultRow = FAULTS[reason]
+  const retryable = row.retryable === undefined ? {} : { retryable: true }
+  return { code: row.code, message: row.message, data: { reason, ...retryable, ...detail } }
+}
+
+export function faultLine(idSpelling: string, reason: Reason, detail?: Record<string, unknown>): Buffer {
+  return errorLine(idSpelling, faultOf(reason, detail))
+}
+
+/** Why a message that nobody is owed an answer for was dropped (contract: counted by reason). */
+export type DropReason =
+  | Reason
+  | 'client_stuck'
+  | 'junk_line'
+  | 'unknown_answer'
+  | 'late_answer'
+  | 'unasked_answer'
+  | 'null_id_error'
+  | 'unroutable'
+  | 'unknown_session'
+  | 'session_held_too_long'
+  | 'worker_bad_envelope'
+  | 'cancel_for_nothing'
+  | 'late_progress'
+  | 'unattributable'

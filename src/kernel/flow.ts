@@ -1,0 +1,196 @@
+/**
+ * Moves bytes between peers with bounds: who fills a full queue is not read from until it has room (contract 8.3).
+ *
+ * Nothing is dropped here. A source is stopped in the middle of a chunk, after the line that filled the queue, and goes on
+ * from there when the queue is below half. A peer that stays full too long is closed by `stuck.ts`.
+ */
+import type { Core } from './core.ts'
+import { Gate, type Peer } from './peers.ts'
+
+export interface FlowHost {
+  takeLine(peer: Peer, bytes: Buffer, start: number, end: number): void
+  /** The peer's line is longer than allowed. */
+  overflowed(peer: Peer): void
+  /** The peer has ended its writing side and all its lines are taken. */
+  finished(peer: Peer): void
+}
+
+export class Flow {
+  readonly #core: Core
+  readonly #host: FlowHost
+  /** Sources that wait because the bus as a whole retains too much. */
+  readonly totalGate = new Gate()
+  /** Peers whose queue is full now. */
+  readonly full = new Set<Peer>()
+  #source: Peer | undefined
+
+  constructor(core: Core, host: FlowHost) {
+    this.#core = core
+    this.#host = host
+  }
+
+  /** Bytes have come from `peer`. */
+  receive(peer: Peer, chunk: Buffer): void {
+    if (peer.isDeaf) return
+    if (peer.blockedOn !== undefined || peer.backlog.length > 0) {
+      peer.backlog.push(chunk)
+      peer.backlogBytes += chunk.length
+    } else {
+      this.#feed(peer, chunk, 0)
+    }
+    this.account(peer)
+  }
+
+  /** `peer` will send no more: its last line counts without a newline. What waits behind a full queue comes first. */
+  finish(peer: Peer): void {
+    peer.hasEnded = true
+    if (peer.blockedOn === undefined && peer.backlog.length === 0) this.#finishNow(peer)
+  }
+
+  #finishNow(peer: Peer): void {
+    if (!peer.isDeaf) {
+      const source = this.#source
+      this.#source = peer
+      peer.splitter.finish((bytes, start, end) => this.#take(peer, bytes, start, end))
+      this.#source = source
+    }
+    if (!peer.isFinished) {
+      peer.isFinished = true
+      this.#host.finished(peer)
+    }
+  }
+
+  /** Queues `bytes[start, end)` for `to`; whoever is being read from pays for a full queue. */
+  send(to: Peer, bytes: Buffer, start: number, end: number): void {
+    to.outbox.append(bytes, start, end)
+    this.#touch(to)
+    if (!to.outbox.isFull) return
+    this.#noteFull(to)
+    const source = this.#source
+    if (source !== undefined && source.blockedOn === undefined) this.block(source, to.gate)
+  }
+
+  /** A line that the bus itself has made. */
+  sendLine(to: Peer, line: Buffer): void {
+    this.send(to, line, 0, line.length)
+  }
+
+  /** The system has taken what was queued for `peer`, or a part of it. */
+  wrote(peer: Peer, pendingBytes: number): void {
+    peer.outbox.wrote(pendingBytes)
+    if (!peer.outbox.isStalled && !peer.outbox.isEmpty) this.#touch(peer)
+    this.account(peer)
+    if (!peer.outbox.isReleased) return
+    this.full.delete(peer)
+    peer.stuckMs = 0
+    this.release(peer.gate)
+  }
+
+  block(source: Peer, gate: Gate): void {
+    source.blockedOn = gate
+    gate.sources.add(source)
+    if (source.isPaused) return
+    source.isPaused = true
+    this.#core.actions.push(
+      source.kind === 'client'
+        ? { do: 'pause-client', client: source.id }
+        : { do: 'pause-worker', worker: source.id, generation: source.generation },
+    )
+  }
+
+  /** Everybody who waited goes on where it stopped. */
+  release(gate: Gate): void {
+    if (gate.sources.size === 0) return
+    const sources = [...gate.sources]
+    gate.sources.clear()
+    for (const source of sources) source.blockedOn = undefined
+    for (const source of sources) this.#goOn(source)
+  }
+
+  /** A peer is gone: it fills nothing and is filled by nobody any more. */
+  forget(peer: Peer): void {
+    peer.isDeaf = true
+    peer.blockedOn?.sources.delete(peer)
+    peer.blockedOn = undefined
+    peer.backlog = []
+    peer.backlogBytes = 0
+    peer.outbox.clear()
+    this.full.delete(peer)
+    this.#core.retainedBytes -= peer.countedBytes
+    peer.countedBytes = 0
+    this.release(peer.gate)
+    this.#releaseTotal()
+  }
+
+  /** Brings the peer's share of what is retained up to date, and stops it when the bus retains too much. */
+  account(peer: Peer): void {
+    const bytes = peer.isDeaf ? peer.outbox.retainedBytes : peer.retainedBytes
+    const grown = bytes - peer.countedBytes
+    if (grown === 0) return
+    peer.countedBytes = bytes
+    this.#core.retainedBytes += grown
+    if (grown < 0) return this.#releaseTotal()
+    if (this.#core.retainedBytes <= this.#core.spec.limits.maxTotalBufferBytes) return
+    for (const source of [peer, ...peer.gate.sources]) {
+      if (source.blockedOn === undefined && !source.isDeaf) this.block(source, this.totalGate)
+    }
+  }
+
+  #releaseTotal(): void {
+    if (this.totalGate.sources.size === 0) return
+    if (this.#core.retainedBytes * 2 < this.#core.spec.limits.maxTotalBufferBytes) this.release(this.totalGate)
+  }
+
+  #goOn(source: Peer): void {
+    while (source.backlog.length > 0 && source.blockedOn === undefined && !source.isDeaf) {
+      const chunk = source.backlog.shift()!
+      const from = source.backlogFrom
+      source.backlogFrom = 0
+      source.backlogBytes -= chunk.length
+      this.#feed(source, chunk, from)
+    }
+    this.account(source)
+    if (source.blockedOn !== undefined || source.isDeaf) return
+    if (source.hasEnded) return this.#finishNow(source)
+    if (!source.isPaused) return
+    source.isPaused = false
+    this.#core.actions.push(
+      source.kind === 'client'
+        ? { do: 'resume-client', client: source.id }
+        : { do: 'resume-worker', worker: source.id, generation: source.generation },
+    )
+  }
+
+  #feed(peer: Peer, chunk: Buffer, from: number): void {
+    const source = this.#source
+    this.#source = peer
+    const taken = peer.splitter.push(chunk, from, (bytes, start, end) => this.#take(peer, bytes, start, end))
+    this.#source = source
+    if (peer.splitter.overflowed && !peer.isDeaf) this.#host.overflowed(peer)
+    else if (taken < chunk.length && !peer.isDeaf) this.#keep(peer, chunk, taken)
+  }
+
+  /** The part of a chunk that was not looked at keeps the chunk: it is counted whole. */
+  #keep(peer: Peer, chunk: Buffer, from: number): void {
+    peer.backlog.unshift(chunk)
+    peer.backlogFrom = from
+    peer.backlogBytes += chunk.length
+  }
+
+  #take(peer: Peer, bytes: Buffer, start: number, end: number): boolean {
+    this.#host.takeLine(peer, bytes, start, end)
+    return peer.blockedOn === undefined && !peer.isDeaf
+  }
+
+  #touch(peer: Peer): void {
+    if (peer.isDirty) return
+    peer.isDirty = true
+    this.#core.dirty.push(peer)
+  }
+
+  #noteFull(peer: Peer): void {
+    if (this.full.has(peer)) return
+    this.full.add(peer)
+    peer.stuckMs = 0
+  }
+}

@@ -1,0 +1,165 @@
+/**
+ * The two kinds of peer, client and worker, as the kernel sees them: their queues and what hangs on them.
+ *
+ * State only; `flow.ts` moves bytes between peers, `router.ts` decides, `supervisor.ts` lets workers live and die.
+ */
+
+import type { IdKey } from '../wire/envelope.ts'
+import { LineSplitter } from '../wire/frame.ts'
+import type { WorkerState } from './lifecycle.ts'
+import { Outbox } from './outbox.ts'
+import type { Pool } from './pools.ts'
+import type { Question, Request } from './requests.ts'
+import { Restarts } from './restarts.ts'
+import type { Session } from './sessions.ts'
+import type { ClientId, Door, PoolId, SessionId, WorkerId } from './vocabulary.ts'
+
+/** Sources that wait until something they fill has room again. */
+export class Gate {
+  readonly sources = new Set<Peer>()
+  /** The peer whose queue this gate guards; none for a queue of the bus itself. */
+  readonly owner: Peer | undefined
+
+  constructor(owner?: Peer) {
+    this.owner = owner
+  }
+}
+
+abstract class PeerBase {
+  splitter: LineSplitter
+  outbox: Outbox
+  readonly gate: Gate
+  /** What it waits for; while set, the bus does not read from it. */
+  blockedOn: Gate | undefined
+  isPaused = false
+  isDirty = false
+  /** No more lines are taken from it. */
+  isDeaf = false
+  /** It has ended its writing side; once all its lines are taken it is finished. */
+  hasEnded = false
+  isFinished = false
+  /** A chunk of which a part has not been looked at. */
+  backlog: Buffer[] = []
+  backlogFrom = 0
+  backlogBytes = 0
+  /** The share of this peer in what the bus retains, as last counted. */
+  countedBytes = 0
+  /** How long its queue has been full while its clock ran. */
+  stuckMs = 0
+
+  constructor(maxLineBytes: number, maxQueueBytes: number) {
+    this.splitter = new LineSplitter(maxLineBytes)
+    this.outbox = new Outbox(maxQueueBytes)
+    this.gate = new Gate(this as unknown as Peer)
+  }
+
+  get retainedBytes(): number {
+    return this.outbox.retainedBytes + this.splitter.retainedBytes + this.backlogBytes
+  }
+}
+
+export class Client extends PeerBase {
+  readonly kind = 'client'
+  readonly id: ClientId
+  readonly door: Door
+  /** The pool this connection was opened for (contract 6.3). */
+  pool: PoolId | undefined
+  state: 'open' | 'half-closed' | 'closing' | 'closed' = 'open'
+  /** Its sessions, whatever their worker. */
+  readonly sessions = new Map<SessionId, Session>()
+  /** Sessions whose worker has ended. */
+  readonly lost = new Set<SessionId>()
+  /** Its unanswered requests, newest first. */
+  newest: Request | undefined
+  pendingCount = 0
+  /** Its requests that a worker knows under another id, by the id the client gave; the newest is last. */
+  readonly aliased = new Map<IdKey, Request[]>()
+  /** What workers asked it, by the id it was asked with. */
+  readonly questions = new Map<IdKey, Question>()
+  /** The worker that it initialised, by pool (contract 6.6). */
+  readonly bonds = new Map<PoolId, Bond>()
+  hasSpoken = false
+
+  constructor(id: ClientId, door: Door, pool: PoolId | undefined, maxLineBytes: number, maxQueueBytes: number) {
+    super(maxLineBytes, maxQueueBytes)
+    this.id = id
+    this.door = door
+    this.pool = pool
+  }
+}
+
+/** What a client that has initialised a worker has with its pool. */
+export interface Bond {
+  worker: Worker
+  generation: number
+  /** Its `initialize`, to be repeated to a worker that was restarted. */
+  readonly initialize: Buffer
+}
+
+export class Worker extends PeerBase {
+  readonly kind = 'worker'
+  readonly id: WorkerId
+  readonly pool: Pool
+  readonly restarts = new Restarts()
+  state: WorkerState = 'stopped'
+  generation = 0
+  pid: number | undefined
+  spawnedAtMs = 0
+  /** Why it had to go, the first reason wins. */
+  ending: { readonly reason: 'worker_exited' | 'worker_stalled'; readonly detail: Record<string, unknown> } | undefined
+  hasExited = false
+  outstanding = new Map<IdKey, Request>()
+  /** Requests whose client has gone, cancelled or timed out, oldest first. */
+  ownerless = new Set<Request>()
+  /** Ids have been forgotten: from now on no client's id is used as it is. */
+  aliasesAll = false
+  sessions = new Map<SessionId, Session>()
+  /** Its questions that no client has answered, by its own id. */
+  questions = new Map<IdKey, Question>()
+  /** How many clients have initialised it. */
+  bonds = 0
+  /** It leaves its pool when it ends. */
+  isDismissed = false
+  lastActivityMs = 0
+  exit: { code: number | null; signal: string | null } | undefined
+  lastError: string | undefined
+  /** Its command is not to be had; starting it again will not help. */
+  isHopeless = false
+
+  constructor(id: WorkerId, pool: Pool) {
+    super(pool.spec.limits.maxInputBufferBytes, pool.spec.limits.maxOutputQueueBytes)
+    this.id = id
+    this.pool = pool
+  }
+
+  /** Takes messages that are not bound to it yet. */
+  get isReady(): boolean {
+    return this.state === 'ready'
+  }
+
+  get isAlive(): boolean {
+    return this.state === 'ready' || this.state === 'retiring' || this.state === 'starting'
+  }
+
+  /** A new process in the slot: nothing of the old one is left. */
+  renew(): void {
+    this.generation++
+    this.splitter = new LineSplitter(this.pool.spec.limits.maxInputBufferBytes)
+    this.outbox = new Outbox(this.pool.spec.limits.maxOutputQueueBytes)
+    this.backlog = []
+    this.backlogFrom = 0
+    this.backlogBytes = 0
+    this.isPaused = false
+    this.isDeaf = false
+    this.hasEnded = false
+    this.isFinished = false
+    this.hasExited = false
+    this.ending = undefined
+    this.exit = undefined
+    this.pid = undefined
+    this.stuckMs = 0
+    this.aliasesAll = false
+  }
+}
+
+export type Peer = Client | Worker

@@ -1,0 +1,255 @@
+/**
+ * Lets workers live and die as `lifecycle.ts` says: start, last words, back-off, parking, retirement (contract 7).
+ *
+ * It touches no process: it asks for one to be spawned or stopped and is told what became of it. Every way in which a
+ * worker can end goes through `bury`, so whatever was owed is answered exactly once.
+ */
+import type { Core } from './core.ts'
+import type { Flow } from './flow.ts'
+import { type Act, LIFECYCLE, type WorkerEvent } from './lifecycle.ts'
+import { FIXED } from './limits.ts'
+import { Worker } from './peers.ts'
+import { Pool } from './pools.ts'
+import type { PoolSpec, WorkerId } from './vocabulary.ts'
+
+/** What the rest of the kernel does when a worker comes or goes. */
+export interface Mourners {
+  /** The process runs; `started` follows, at once or after a handshake. */
+  workerSpawned(worker: Worker): void
+  workerOpened(worker: Worker): void
+  workerEnded(worker: Worker): void
+  /** None of the pool's workers is to be expected. */
+  poolEmptied(pool: Pool): void
+}
+
+export class Supervisor {
+  readonly #core: Core
+  readonly #flow: Flow
+  readonly #mourners: Mourners
+  readonly #acts: Readonly<Record<Act, (worker: Worker) => void>>
+  #nextWorker = 0
+
+  constructor(core: Core, flow: Flow, mourners: Mourners) {
+    this.#core = core
+    this.#flow = flow
+    this.#mourners = mourners
+    this.#acts = {
+      spawn: (worker) => this.#spawn(worker),
+      open: (worker) => this.#open(worker),
+      end: (worker) => this.#stop(worker, 'end'),
+      kill: (worker) => this.#stop(worker, 'kill'),
+      mourn: (worker) => this.#mourn(worker),
+      bury: (worker) => this.#bury(worker),
+      wait: (worker) => this.#wait(worker),
+      leave: (worker) => this.#leave(worker),
+    }
+  }
+
+  addPool(spec: PoolSpec): Pool {
+    const pool = new Pool(spec)
+    this.#core.pools.set(spec.id, pool)
+    for (let i = 0; i < spec.instances; i++) this.step(this.addWorker(pool), 'retry')
+    return pool
+  }
+
+  addWorker(pool: Pool): Worker {
+    const worker = new Worker(this.#nextWorker++ as WorkerId, pool)
+    pool.workers.push(worker)
+    this.#core.workers.set(worker.id, worker)
+    return worker
+  }
+
+  step(worker: Worker, event: WorkerEvent): void {
+    const { next, act } = LIFECYCLE[worker.state][event]
+    worker.state = next
+    if (act !== undefined) this.#acts[act](worker)
+  }
+
+  /** The process runs. */
+  spawned(worker: Worker, pid: number): void {
+    worker.pid = pid
+    worker.lastActivityMs = this.#core.nowMs
+    this.#core.log('debug', 'worker spawned', { ...about(worker), pid })
+    this.#mourners.workerSpawned(worker)
+  }
+
+  failed(worker: Worker, why: string, isFinal: boolean): void {
+    worker.lastError = why
+    worker.isHopeless = isFinal
+    worker.hasExited = true
+    worker.ending ??= { reason: 'worker_exited', detail: { why } }
+    this.#core.log('error', `worker cannot be started: ${why}`, about(worker))
+    this.step(worker, 'failed')
+  }
+
+  exited(worker: Worker, code: number | null, signal: string | null): void {
+    worker.hasExited = true
+    worker.exit = { code, signal }
+    worker.ending ??= { reason: 'worker_exited', detail: { exitCode: code, signal } }
+    const level = this.#core.phase === 'running' && worker.state !== 'stopping' ? 'warn' : 'info'
+    this.#core.log(level, 'worker exited', { ...about(worker), code, signal })
+    this.step(worker, 'exited')
+  }
+
+  /** Its stdin is broken: it may be dead already, and its last words are still to come (contract 7.1). */
+  stdinBroke(worker: Worker): void {
+    if (worker.state === 'stopping' || worker.state === 'dying') return
+    worker.ending ??= { reason: 'worker_exited', detail: { why: 'its stdin is broken' } }
+    this.step(worker, 'broken')
+  }
+
+  /** Its stdout has ended and everything it wrote is delivered. */
+  finished(worker: Worker): void {
+    if (worker.state === 'dying') return this.step(worker, 'broken')
+    if (worker.isAlive) this.endBroken(worker, 'worker_exited', { why: 'its stdout ended' })
+  }
+
+  /** It is of no use any more: what it owes is answered at once, then it goes. */
+  endBroken(worker: Worker, reason: 'worker_exited' | 'worker_stalled', detail: Record<string, unknown>): void {
+    worker.ending ??= { reason, detail }
+    this.#core.log('warn', 'worker is ended', { ...about(worker), reason, ...detail })
+    this.step(worker, 'broken')
+    this.#mourners.workerEnded(worker)
+    this.#flow.forget(worker)
+  }
+
+  /** All of a pool's workers end when nothing is bound to them any more (contract 7.5). */
+  retirePool(pool: Pool): void {
+    pool.isRetired = true
+    for (const worker of [...pool.workers]) {
+      this.step(worker, 'retire')
+      this.maybeDismiss(worker)
+    }
+  }
+
+  /** A retiring worker to which nothing is bound goes. */
+  maybeDismiss(worker: Worker): void {
+    if (worker.state !== 'retiring' || worker.sessions.size > 0) return
+    if (worker.outstanding.size > worker.ownerless.size || worker.bonds > 0) return
+    this.step(worker, 'stop')
+  }
+
+  #spawn(worker: Worker): void {
+    const { spec } = worker.pool
+    worker.renew()
+    worker.spawnedAtMs = this.#core.nowMs
+    const { generation } = worker
+    this.#core.actions.push({
+      do: 'spawn-worker',
+      worker: worker.id,
+      generation,
+      pool: spec.id,
+      revision: spec.revision,
+    })
+    this.#core.timers.set(this.#core.nowMs + spec.startTimeoutMs, () => {
+      if (worker.generation !== generation || worker.state !== 'starting') return
+      this.endBroken(worker, 'worker_exited', { why: 'it was not ready within start_timeout_sec' })
+    })
+  }
+
+  #open(worker: Worker): void {
+    this.#core.log('info', 'worker ready', { ...about(worker), pid: worker.pid })
+    this.#watchForHang(worker)
+    this.#mourners.workerOpened(worker)
+  }
+
+  /** A worker that owes answers and has neither read nor written for too long is stuck (contract 7.2). */
+  #watchForHang(worker: Worker): void {
+    const { hangTimeoutMs } = worker.pool.spec
+    if (hangTimeoutMs === 0) return
+    const { generation } = worker
+    const look = (): void => {
+      if (worker.generation !== generation || !worker.isAlive) return
+      const owes = worker.outstanding.size > worker.ownerless.size
+      if (!owes) worker.lastActivityMs = this.#core.nowMs
+      const quietMs = this.#core.nowMs - worker.lastActivityMs
+      if (quietMs >= hangTimeoutMs && worker.blockedOn === undefined) {
+        return this.endBroken(worker, 'worker_stalled', { why: 'it owed answers and was silent for hang_timeout_sec' })
+      }
+      this.#core.timers.set(this.#core.nowMs + Math.max(hangTimeoutMs / 4, 10), look)
+    }
+    look()
+  }
+
+  #stop(worker: Worker, how: 'end' | 'kill'): void {
+    this.#core.actions.push({ do: 'stop-worker', worker: worker.id, generation: worker.generation, how })
+  }
+
+  /** What it wrote before it died is delivered first, for a moment at the most. */
+  #mourn(worker: Worker): void {
+    if (worker.isFinished) return this.step(worker, 'broken')
+    const { generation } = worker
+    this.#core.timers.set(this.#core.nowMs + FIXED.lastWordsMs, () => {
+      if (worker.generation === generation && worker.state === 'dying') this.step(worker, 'broken')
+    })
+  }
+
+  #bury(worker: Worker): void {
+    // Last words that wait behind a full queue are still owed; the clock of that queue decides how long.
+    if (worker.blockedOn !== undefined && !worker.isDeaf) return this.#mourn(worker)
+    this.#core.actions.push({ do: 'stop-worker', worker: worker.id, generation: worker.generation, how: 'bury' })
+    this.#mourners.workerEnded(worker)
+    this.#flow.forget(worker)
+    worker.restarts.lived(this.#core.nowMs - worker.spawnedAtMs)
+    this.step(worker, this.#fate(worker))
+  }
+
+  #fate(worker: Worker): 'revive' | 'park' | 'rest' {
+    const { restart, limits } = worker.pool.spec
+    if (this.#core.phase !== 'running' || worker.pool.isRetired || worker.isDismissed) return 'rest'
+    if (worker.isHopeless) return 'park'
+    if (restart === 'never' || (restart === 'on-failure' && worker.exit?.code === 0)) return 'rest'
+    return worker.restarts.roomAtMs(limits, this.#core.nowMs) <= this.#core.nowMs ? 'revive' : 'park'
+  }
+
+  #wait(worker: Worker): void {
+    const { nowMs } = this.#core
+    const isParked = worker.state === 'parked'
+    const delayMs = isParked ? this.#parkedMs(worker) : worker.restarts.backoffMs(this.#core.chance())
+    if (isParked) {
+      const seconds = Math.ceil(delayMs / 1000)
+      const until = Number.isFinite(delayMs) ? `, next try in ${seconds} s` : ''
+      this.#core.log(
+        'error',
+        `worker is parked: ${worker.isHopeless ? worker.lastError : 'it keeps ending (max_restarts)'}${until}`,
+        about(worker),
+      )
+      this.#maybeEmptied(worker.pool)
+    } else {
+      this.#core.log('info', `worker restarts in ${delayMs} ms`, about(worker))
+    }
+    if (!Number.isFinite(delayMs)) return
+    const { generation } = worker
+    this.#core.timers.set(nowMs + delayMs, () => {
+      if (worker.generation !== generation) return
+      if (worker.state !== 'backing_off' && worker.state !== 'parked') return
+      worker.restarts.record(this.#core.nowMs)
+      this.#core.totals.restarts++
+      this.step(worker, 'retry')
+    })
+  }
+
+  #parkedMs(worker: Worker): number {
+    if (worker.isHopeless) return Number.POSITIVE_INFINITY
+    return worker.restarts.roomAtMs(worker.pool.spec.limits, this.#core.nowMs) - this.#core.nowMs
+  }
+
+  #leave(worker: Worker): void {
+    this.#core.log('info', 'worker stopped', about(worker))
+    const { pool } = worker
+    if (pool.isRetired || worker.isDismissed) {
+      this.#core.workers.delete(worker.id)
+      pool.workers.splice(pool.workers.indexOf(worker), 1)
+    }
+    this.#maybeEmptied(pool)
+  }
+
+  #maybeEmptied(pool: Pool): void {
+    if (pool.isExpectingWorker || pool.workers.some((worker) => worker.isReady)) return
+    this.#mourners.poolEmptied(pool)
+  }
+}
+
+export function about(worker: Worker): Record<string, unknown> {
+  return { pool: worker.pool.spec.id, worker: worker.id, generation: worker.generation }
+}
