@@ -1,0 +1,136 @@
+/**
+ * Reads the parameters of trace queries, and refuses what it does not understand with a fault that says what is allowed.
+ */
+import type { TraceStatus } from './document.ts'
+
+export interface ListFilter {
+  readonly agent?: string
+  readonly method?: string
+  readonly protocol?: string
+  readonly status?: TraceStatus
+  readonly sinceMs?: number
+  readonly untilMs?: number
+  readonly limit: number
+  /** Only traces seen before this one. */
+  readonly before?: number
+}
+
+export interface TimeRange {
+  readonly sinceMs?: number
+  readonly untilMs?: number
+}
+
+/** What a query is refused with: the fields of a JSON-RPC error. */
+export interface QueryFault {
+  readonly code: number
+  readonly message: string
+  readonly data: { readonly reason: string; readonly [detail: string]: unknown }
+}
+
+export type Read<T> = { readonly value: T } | { readonly fault: QueryFault }
+
+export const DEFAULT_LIST_LIMIT = 50
+export const MAX_LIST_LIMIT = 1_000
+const MAX_TEXT = 256
+
+/** A call's status is accepted for its trace's: people think in both. */
+const STATUSES = new Map<unknown, TraceStatus>([
+  ['active', 'active'],
+  ['pending', 'active'],
+  ['error', 'error'],
+  ['completed', 'completed'],
+  ['ok', 'completed'],
+])
+
+type Reader = (value: unknown) => unknown
+const REFUSED = Symbol('refused')
+
+const READERS: Record<string, { to: string; read: Reader; allowed: string }> = {
+  agent: { to: 'agent', read: readText, allowed: 'a name' },
+  method: { to: 'method', read: readText, allowed: 'a method name' },
+  protocol: { to: 'protocol', read: readText, allowed: 'aio, acp or mcp' },
+  status: {
+    to: 'status',
+    read: (value) => STATUSES.get(value) ?? REFUSED,
+    allowed: 'active, error or completed',
+  },
+  since: { to: 'sinceMs', read: readTime, allowed: 'an ISO 8601 time or milliseconds since 1970' },
+  until: { to: 'untilMs', read: readTime, allowed: 'an ISO 8601 time or milliseconds since 1970' },
+  limit: {
+    to: 'limit',
+    read: (value) => (isCount(value) && value <= MAX_LIST_LIMIT ? value : REFUSED),
+    allowed: `an integer from 1 to ${MAX_LIST_LIMIT}`,
+  },
+  cursor: {
+    to: 'before',
+    read: (value) => (typeof value === 'string' && /^[1-9][0-9]{0,14}$/.test(value) ? Number(value) : REFUSED),
+    allowed: 'the next_cursor of an earlier answer',
+  },
+}
+
+const LIST_KEYS = ['agent', 'method', 'protocol', 'status', 'since', 'until', 'limit', 'cursor']
+const RANGE_KEYS = ['since', 'until']
+
+export function readListFilter(params: unknown): Read<ListFilter> {
+  const read = readKeys(params, LIST_KEYS)
+  if ('fault' in read) return read
+  return { value: { limit: DEFAULT_LIST_LIMIT, ...read.value } }
+}
+
+export function readTimeRange(params: unknown): Read<TimeRange> {
+  return readKeys(params, RANGE_KEYS)
+}
+
+export function readTraceId(params: unknown): Read<string> {
+  const traceId = (params as { trace_id?: unknown } | null | undefined)?.trace_id
+  return typeof traceId === 'string' ? { value: traceId } : badParam('trace_id', 'the id of a trace')
+}
+
+export function badParam(param: string, allowed: string): { fault: QueryFault } {
+  return {
+    fault: {
+      code: -32602,
+      message: `"${param}" must be ${allowed}`,
+      data: { reason: 'bad_param', param },
+    },
+  }
+}
+
+export function unknownTrace(traceId: string): { fault: QueryFault } {
+  return {
+    fault: {
+      code: -32602,
+      message: `There is no trace "${traceId}" here; it may be older than the retention`,
+      data: { reason: 'unknown_trace', trace_id: traceId },
+    },
+  }
+}
+
+/** Keys that are not asked for are left alone: an AIO caller may add `_meta` to anything. */
+function readKeys(params: unknown, keys: readonly string[]): Read<Record<string, never>> {
+  const given = (params ?? {}) as Record<string, unknown>
+  if (typeof given !== 'object' || Array.isArray(given)) return badParam('params', 'an object')
+  const value: Record<string, unknown> = {}
+  for (const key of keys) {
+    const reader = READERS[key]
+    if (reader === undefined || given[key] === undefined || given[key] === null) continue
+    const read = reader.read(given[key])
+    if (read === REFUSED) return badParam(key, reader.allowed)
+    value[reader.to] = read
+  }
+  return { value: value as Record<string, never> }
+}
+
+function readText(value: unknown): unknown {
+  return typeof value === 'string' && value.length > 0 && value.length <= MAX_TEXT ? value : REFUSED
+}
+
+function readTime(value: unknown): unknown {
+  if (typeof value === 'number' && Number.isFinite(value)) return value
+  const ms = typeof value === 'string' && /^\d{4}-\d\d-\d\d/.test(value) ? Date.parse(value) : Number.NaN
+  return Number.isNaN(ms) ? REFUSED : ms
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isInteger(value) && (value as number) >= 1
+}

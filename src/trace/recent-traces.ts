@@ -1,0 +1,168 @@
+/**
+ * The traces of the last while, in memory, bounded: what questions are answered from when there is no working database.
+ *
+ * It holds the same records as the queue and makes no copies. Payloads are cleaned when somebody asks, not before.
+ */
+
+import { roundMs, traceStatus } from './document.ts'
+import type { AgentSum, TraceSource } from './query.ts'
+import type { ListFilter, TimeRange } from './query-params.ts'
+import { type CallRecord, payloadLength } from './record.ts'
+import type { CallRow, TraceRow } from './row.ts'
+import { type Keep, keepPayloads } from './row-payloads.ts'
+import { STATUS } from './schema.ts'
+
+export interface RecentBounds {
+  readonly maxCalls: number
+  readonly maxPayloadBytes: number
+}
+
+interface RecentTrace {
+  readonly seq: number
+  readonly traceId: string
+  readonly otelTraceId: string | null
+  records: CallRecord[]
+  missing: number
+}
+
+export class RecentTraces implements TraceSource {
+  busInstance: string
+  readonly #bounds: RecentBounds
+  readonly #keep: Keep
+  readonly #traces = new Map<string, RecentTrace>()
+  #seq = 0
+  #calls = 0
+  #payloadBytes = 0
+
+  constructor(busInstance: string, bounds: RecentBounds, keep: Keep) {
+    this.busInstance = busInstance
+    this.#bounds = bounds
+    this.#keep = keep
+  }
+
+  add(record: CallRecord): void {
+    const trace = this.#traces.get(record.traceId) ?? this.#start(record)
+    trace.records.push(record)
+    this.#calls += 1
+    record.rememberedBytes = 0
+    this.weigh(record)
+  }
+
+  /** To be called whenever a payload of a record came or went. */
+  weigh(record: CallRecord): void {
+    if (record.rememberedBytes === undefined) return
+    const bytes = payloadLength(record)
+    this.#payloadBytes += bytes - record.rememberedBytes
+    record.rememberedBytes = bytes
+    while (this.#isFull() && this.#calls > 1) this.#evict()
+  }
+
+  charge(traceId: string): void {
+    const trace = this.#traces.get(traceId)
+    if (trace) trace.missing += 1
+  }
+
+  has(traceId: string): boolean {
+    return this.#traces.has(traceId)
+  }
+
+  listTraces(filter: ListFilter): TraceRow[] {
+    const found: TraceRow[] = []
+    for (const trace of [...this.#traces.values()].reverse()) {
+      if (found.length > filter.limit) break
+      const row = toTraceRow(trace)
+      if (matchesTrace(row, filter) && trace.records.some(({ row: call }) => matchesCall(call, filter))) found.push(row)
+    }
+    return found
+  }
+
+  findTrace(traceId: string): { trace: TraceRow; calls: CallRow[] } | undefined {
+    const trace = this.#traces.get(traceId)
+    if (trace === undefined) return undefined
+    const calls = trace.records.map((record) => this.#toCallRow(record))
+    return { trace: toTraceRow(trace), calls: calls.sort((a, b) => a.started_at - b.started_at) }
+  }
+
+  sumAgents({ sinceMs = 0, untilMs = Number.POSITIVE_INFINITY }: TimeRange): AgentSum[] {
+    const sums = new Map<string, AgentSum>()
+    for (const trace of this.#traces.values()) {
+      for (const { row } of trace.records) {
+        if (row.started_at < sinceMs || row.started_at >= untilMs) continue
+        sums.set(row.agent, plus(sums.get(row.agent), row))
+      }
+    }
+    return [...sums.values()].sort((a, b) => (a.agent < b.agent ? -1 : 1))
+  }
+
+  #start(record: CallRecord): RecentTrace {
+    const { traceId, otelTraceId } = record
+    const trace = { seq: ++this.#seq, traceId, otelTraceId, records: [], missing: 0 }
+    this.#traces.set(traceId, trace)
+    return trace
+  }
+
+  #isFull(): boolean {
+    return this.#calls > this.#bounds.maxCalls || this.#payloadBytes > this.#bounds.maxPayloadBytes
+  }
+
+  /** The oldest trace goes whole; the last one there is loses its older half instead. */
+  #evict(): void {
+    const [oldest] = this.#traces.values()
+    if (oldest === undefined) return
+    const isOnly = this.#traces.size === 1
+    const gone = isOnly ? oldest.records.splice(0, Math.ceil(oldest.records.length / 2)) : oldest.records
+    if (isOnly) oldest.missing += gone.length
+    else this.#traces.delete(oldest.traceId)
+    this.#calls -= gone.length
+    for (const record of gone) {
+      this.#payloadBytes -= record.rememberedBytes ?? 0
+      record.rememberedBytes = undefined
+    }
+  }
+
+  #toCallRow(record: CallRecord): CallRow {
+    const row = { ...record.row, flags: record.row.flags | record.forgotten }
+    return { ...row, ...keepPayloads(row, this.#keep) }
+  }
+}
+
+function toTraceRow(trace: RecentTrace): TraceRow {
+  const rows = trace.records.map((record) => record.row)
+  const ends = rows.map((row) => row.ended_at ?? row.started_at)
+  return {
+    trace: trace.seq,
+    trace_id: trace.traceId,
+    otel_trace_id: trace.otelTraceId,
+    started_at: rows.reduce((first, row) => Math.min(first, row.started_at), rows[0]?.started_at ?? 0),
+    ended_at: ends.length === 0 ? null : ends.reduce((last, end) => Math.max(last, end)),
+    n_calls: rows.length,
+    n_errors: rows.filter((row) => row.status === STATUS.error).length,
+    n_open: rows.filter((row) => row.status === STATUS.pending).length,
+    missing: trace.missing,
+    agents: [...new Set(rows.map((row) => row.agent))].sort(),
+  }
+}
+
+function matchesTrace(row: TraceRow, filter: ListFilter): boolean {
+  if (row.trace >= (filter.before ?? Number.POSITIVE_INFINITY)) return false
+  if (filter.status !== undefined && traceStatus(row) !== filter.status) return false
+  return row.started_at >= (filter.sinceMs ?? 0) && row.started_at < (filter.untilMs ?? Number.POSITIVE_INFINITY)
+}
+
+function matchesCall(row: CallRow, { agent, method, protocol }: ListFilter): boolean {
+  if (agent !== undefined && row.agent !== agent) return false
+  if (method !== undefined && row.method !== method && row.native_method !== method) return false
+  return protocol === undefined || row.protocol === protocol
+}
+
+function plus(sum: AgentSum | undefined, row: CallRow): AgentSum {
+  return {
+    agent: row.agent,
+    calls: (sum?.calls ?? 0) + 1,
+    ok: (sum?.ok ?? 0) + (row.status === STATUS.ok ? 1 : 0),
+    errors: (sum?.errors ?? 0) + (row.status === STATUS.error ? 1 : 0),
+    bytes_in: (sum?.bytes_in ?? 0) + row.bytes_in,
+    bytes_out: (sum?.bytes_out ?? 0) + row.bytes_out,
+    busy_ms: roundMs((sum?.busy_ms ?? 0) + (row.ended_at === null ? 0 : row.ended_at - row.started_at)),
+  }
+}

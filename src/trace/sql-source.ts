@@ -1,0 +1,94 @@
+/**
+ * Reads traces from the database. Never writes, so it also serves a command that looks at the file of a stopped bus.
+ */
+
+import type { AgentSum, TraceSource } from './query.ts'
+import type { ListFilter, TimeRange } from './query-params.ts'
+import { CALL_COLUMNS, type CallRow, type TraceRow } from './row.ts'
+import { readMeta } from './schema.ts'
+import type { Database, SqlValue } from './sqlite.ts'
+
+const TRACE_COLUMNS = `t.trace, t.trace_id, t.otel_trace_id, t.started_at, t.ended_at, t.n_calls, t.n_errors, t.n_open, t.missing,
+  (SELECT json_group_array(agent) FROM trace_agents a WHERE a.trace = t.trace) AS agents`
+
+const FIND_TRACE = `SELECT ${TRACE_COLUMNS} FROM traces t WHERE t.trace_id = ?`
+const FIND_CALLS = `SELECT ${CALL_COLUMNS.map((name) => `c.${name}`).join(', ')}, p.input, p.output
+  FROM calls c LEFT JOIN payloads p ON p.call = c.call WHERE c.trace = ? ORDER BY c.started_at, c.call`
+const SUM_AGENTS = `SELECT agent, count(*) AS calls, sum(status = 1) AS ok, sum(status = 2) AS errors,
+  sum(bytes_in) AS bytes_in, sum(bytes_out) AS bytes_out, round(coalesce(sum(ended_at - started_at), 0), 3) AS busy_ms
+  FROM calls WHERE started_at >= ? AND started_at < ? GROUP BY agent ORDER BY agent`
+
+const STATUS_CONDITION = {
+  active: 't.n_open > 0',
+  error: 't.n_open = 0 AND t.n_errors > 0',
+  completed: 't.n_open = 0 AND t.n_errors = 0',
+} as const
+
+export function sqlSource(db: Database): TraceSource {
+  return {
+    busInstance: readMeta(db, 'bus_instance') ?? '',
+    listTraces: (filter) => listTraces(db, filter),
+    findTrace: (traceId) => findTrace(db, traceId),
+    sumAgents: (range) => sumAgents(db, range),
+  }
+}
+
+function findTrace(db: Database, traceId: string): { trace: TraceRow; calls: CallRow[] } | undefined {
+  const trace = db.prepare(FIND_TRACE).get(traceId) as StoredTrace | undefined
+  if (trace === undefined) return undefined
+  return { trace: withAgents(trace), calls: db.prepare(FIND_CALLS).all(trace.trace) as CallRow[] }
+}
+
+function listTraces(db: Database, filter: ListFilter): TraceRow[] {
+  const { conditions, values } = traceConditions(filter)
+  // The agent's own index leads when one is named: a rare agent is found without a walk over everybody's traces.
+  const from =
+    filter.agent === undefined ? 'traces t' : 'trace_agents f CROSS JOIN traces t ON t.trace = f.trace AND f.agent = ?'
+  const newest = filter.agent === undefined ? 't.trace' : 'f.trace'
+  const sql = `SELECT ${TRACE_COLUMNS} FROM ${from} WHERE ${conditions.join(' AND ')} ORDER BY ${newest} DESC LIMIT ?`
+  const lead = filter.agent === undefined ? [] : [filter.agent]
+  const rows = db.prepare(sql).all(...lead, ...values, filter.limit + 1) as StoredTrace[]
+  return rows.map(withAgents)
+}
+
+function traceConditions(filter: ListFilter): { conditions: string[]; values: SqlValue[] } {
+  const newest = filter.agent === undefined ? 't.trace' : 'f.trace'
+  const conditions = [`${newest} < ?`, 't.started_at >= ?', 't.started_at < ?']
+  const values: SqlValue[] = [
+    filter.before ?? Number.MAX_SAFE_INTEGER,
+    filter.sinceMs ?? 0,
+    filter.untilMs ?? Number.MAX_SAFE_INTEGER,
+  ]
+  if (filter.status !== undefined) conditions.push(STATUS_CONDITION[filter.status])
+  if (filter.method !== undefined || filter.protocol !== undefined) {
+    const call = callConditions(filter)
+    conditions.push(`EXISTS (SELECT 1 FROM calls c WHERE ${call.conditions.join(' AND ')})`)
+    values.push(...call.values)
+  }
+  return { conditions, values }
+}
+
+/** One call must satisfy all of them: "reader::tools.call" is not a trace with some reader and some tools.call. */
+function callConditions(filter: ListFilter): { conditions: string[]; values: SqlValue[] } {
+  const conditions = ['c.trace = t.trace']
+  const values: SqlValue[] = []
+  if (filter.agent !== undefined) conditions.push('c.agent = ?')
+  if (filter.agent !== undefined) values.push(filter.agent)
+  if (filter.method !== undefined) conditions.push('(c.method = ? OR c.native_method = ?)')
+  if (filter.method !== undefined) values.push(filter.method, filter.method)
+  if (filter.protocol !== undefined) conditions.push('c.protocol = ?')
+  if (filter.protocol !== undefined) values.push(filter.protocol)
+  return { conditions, values }
+}
+
+function sumAgents(db: Database, range: TimeRange): AgentSum[] {
+  return db
+    .prepare(SUM_AGENTS)
+    .all(range.sinceMs ?? 0, range.untilMs ?? Number.MAX_SAFE_INTEGER) as unknown as AgentSum[]
+}
+
+type StoredTrace = Omit<TraceRow, 'agents'> & { agents: string }
+
+function withAgents(row: StoredTrace): TraceRow {
+  return { ...row, agents: JSON.parse(row.agents) }
+}
