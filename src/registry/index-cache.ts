@@ -112,7 +112,7 @@ async function writeCopy(sources: RegistrySources, copy: Copy): Promise<string |
     await rename(draft, path)
     return undefined
   } catch (error) {
-    await rm(draft, { force: true })
+    await rm(draft, { force: true }).catch(() => undefined)
     return new RegistryError('cache_unusable', sources.cacheDir, describeFailure(error), error).message
   }
 }

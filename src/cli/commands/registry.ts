@@ -8,6 +8,7 @@ import { type Command, Option } from 'commander'
 import pc from 'picocolors'
 import { readConfig } from '../../config/read.ts'
 import { formatProblems } from '../../config/report.ts'
+import { Warden } from '../../process/warden.ts'
 import { describeDistributions, KINDS, type Kind } from '../../registry/distribution.ts'
 import { RegistryError } from '../../registry/errors.ts'
 import { withoutSecrets } from '../../registry/fetch.ts'
@@ -39,7 +40,12 @@ export function addRegistry(program: Command): void {
   withSources(registry.command('install <id>').description('install an agent now, for a start without network'))
     .addOption(distributionOption())
     .action(act(install))
-  withSources(registry.command('run <id> [args...]').description('run an agent: stdin and stdout are its own; its arguments after --'), false)
+  withSources(
+    registry
+      .command('run <id> [args...]')
+      .description('run an agent: stdin and stdout are its own; its arguments after --'),
+    false,
+  )
     .addOption(distributionOption())
     .action(act(run))
 }
@@ -190,7 +196,17 @@ async function install({ flags, open }: Context, id: string): Promise<void> {
 async function run({ flags, open }: Context, id: string, args: readonly string[]): Promise<void> {
   const registry = await open()
   const agent = await registry.resolve(id, { distribution: flags.distribution, args })
-  process.exitCode = await runAgent(agent)
+  process.exitCode = await runAgent(agent, process.env, guardGroup)
+}
+
+/** Should this process be killed outright, the agent must not outlive it (contract 5.4). */
+function guardGroup(groupId: number): () => void {
+  const warden = new Warden()
+  warden.add(groupId)
+  return () => {
+    warden.remove(groupId)
+    warden.close()
+  }
 }
 
 /** The values of variables are nobody's business, even those of an index. */
