@@ -1,0 +1,22 @@
+/** How a worker is started, and why it could not be: types only. */
+
+export interface Launch {
+  readonly command: string
+  readonly args: readonly string[]
+  /** The whole environment of the worker; nothing is added to it. */
+  readonly env: Readonly<Record<string, string>>
+  readonly cwd: string
+}
+
+/** Names neither arguments nor environment: secrets live there. */
+export interface SpawnFailure {
+  /** The system's code, such as `ENOENT`. */
+  readonly code: string
+  /** A sentence for people: what is wrong and what to do. */
+  readonly reason: string
+}
+
+export interface Exit {
+  readonly code: number | null
+  readonly signal: NodeJS.Signals | null
+}

@@ -1,0 +1,113 @@
+/**
+ * One process of a worker: its pipes as they are, what it says on stderr as lines, and its end.
+ *
+ * It frames nothing and decides nothing: when to stop and whether to start another is the kernel's. Its group is announced
+ * to the watch as long as anybody is left in it. The first reason to stop wins and is kept.
+ */
+import type { ChildProcessWithoutNullStreams } from 'node:child_process'
+import { EventEmitter } from 'node:events'
+import { Socket } from 'node:net'
+import { DiagnosticLines } from './diagnostics.ts'
+import type { Exit, SpawnFailure } from './launch.ts'
+import { GroupEnd, STOP_TIMING, type StopTiming } from './stop.ts'
+
+/** Hears which groups are to be ended if the bus itself is killed; the warden is one. */
+export interface GroupWatch {
+  add(pgid: number): void
+  remove(pgid: number): void
+}
+
+export interface WorkerOptions {
+  readonly watch?: GroupWatch
+  readonly timing?: StopTiming
+}
+
+export interface WorkerEvents {
+  spawned: [pid: number]
+  failed: [failure: SpawnFailure]
+  /** The process has ended; what it wrote may still be in `stdout`, and its group may still live. */
+  exited: [exit: Exit]
+  /** Nobody of its group is left. */
+  gone: []
+  /** A line of stderr, printable. */
+  diagnostic: [line: string]
+}
+
+export class WorkerProcess extends EventEmitter<WorkerEvents> {
+  /** Also the number of its process group; undefined if it could not be started. */
+  readonly pid: number | undefined
+  readonly stdin: Socket
+  readonly stdout: Socket
+  readonly #end: GroupEnd | undefined
+  #stopReason: string | undefined
+
+  constructor(child: ChildProcessWithoutNullStreams | undefined, options: WorkerOptions = {}) {
+    super()
+    this.pid = child?.pid
+    this.stdin = asSocket(child?.stdin)
+    this.stdout = asSocket(child?.stdout)
+    if (child?.pid === undefined) return
+    this.#end = new GroupEnd(child.pid, this.stdin, options.timing ?? STOP_TIMING)
+    this.#watch(child.pid, options.watch)
+    this.#follow(child, this.#end)
+    this.#readDiagnostics(child)
+    process.nextTick(() => this.emit('spawned', child.pid!))
+  }
+
+  /** Why it was told to stop, if it was. */
+  get stopReason(): string | undefined {
+    return this.#stopReason
+  }
+
+  /** Ends stdin, then SIGTERM, then SIGKILL; resolves when the whole group is gone. */
+  async stop(reason: string): Promise<void> {
+    this.#stopReason ??= reason
+    this.#end?.begin()
+    await this.#end?.gone
+  }
+
+  /** SIGKILL to the whole group, sent before this returns; resolves when it is gone. */
+  async kill(reason: string): Promise<void> {
+    this.#stopReason ??= reason
+    this.#end?.kill()
+    await this.#end?.gone
+  }
+
+  #watch(pgid: number, watch: GroupWatch | undefined): void {
+    watch?.add(pgid)
+    this.#end?.gone.then(() => {
+      watch?.remove(pgid)
+      this.emit('gone')
+    })
+  }
+
+  #follow(child: ChildProcessWithoutNullStreams, end: GroupEnd): void {
+    child.once('exit', (code, signal) => {
+      if (!this.stdout.readableFlowing) keepUnread(this.stdout)
+      end.leaderExited()
+      this.emit('exited', { code, signal })
+    })
+  }
+
+  /** Always flowing: a worker never waits for our log. */
+  #readDiagnostics(child: ChildProcessWithoutNullStreams): void {
+    const lines = new DiagnosticLines((line) => this.emit('diagnostic', line))
+    child.stderr.on('data', (chunk: Buffer) => lines.push(chunk))
+    child.stderr.on('error', () => {})
+    child.stderr.once('close', () => lines.end())
+    // A process that has left the group may hold the pipe for ever.
+    this.#end?.gone.then(() => child.stderr.destroy())
+  }
+}
+
+/** The runtime lets the pipes of a child that has exited flow; who paused them, or does not read yet, loses nothing. */
+function keepUnread(stdout: Socket): void {
+  // Two ticks: the runtime's own comes after the first and takes effect after the second.
+  process.nextTick(() => process.nextTick(() => stdout.pause()))
+}
+
+/** A pipe of the child, or a closed one in its place. A broken pipe is its owner's to hear of, never a crash. */
+function asSocket(stream: unknown): Socket {
+  const socket = stream instanceof Socket ? stream : new Socket().destroy()
+  return socket.on('error', () => {})
+}
