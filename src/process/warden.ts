@@ -1,0 +1,117 @@
+/**
+ * Ends the groups of all workers when the bus itself is killed and can no longer do so (contract 5.4).
+ *
+ * One tiny shell process, in a session of its own, reads group numbers from a pipe that only the bus holds; when the pipe
+ * ends, for whatever reason, it ends every group still listed. It is told nothing but numbers, and its script is fixed.
+ * Should it die, another takes its place with the current list.
+ */
+import { type ChildProcessByStdio, spawn } from 'node:child_process'
+import type { Socket } from 'node:net'
+import type { Writable } from 'node:stream'
+
+/** A number that is no group of a worker is passed over: `kill -- -1` would be every process of the user. */
+const SCRIPT = `
+trap '' HUP INT QUIT TERM
+groups=' '
+while IFS= read -r line; do
+  group=\${line#?}
+  case $group in '' | 0* | 1 | *[!0-9]*) continue ;; esac
+  case $line in
+    +*) groups="$groups$group " ;;
+    -*) case $groups in *" $group "*) groups="\${groups%%" $group "*} \${groups#*" $group "}" ;; esac ;;
+  esac
+done
+[ "$groups" = ' ' ] && exit 0
+for group in $groups; do kill -s TERM -- "-$group"; done
+sleep 1
+for group in $groups; do kill -s KILL -- "-$group"; done
+`
+
+const FIRST_PAUSE_MS = 100
+const LONGEST_PAUSE_MS = 30_000
+/** One that lived this long has not died of what killed the one before. */
+const STABLE_MS = 60_000
+
+export interface WardenOptions {
+  readonly shell?: string
+  /** Hears when the warden has died or cannot be started; the bus goes on, for that time unguarded. */
+  readonly onTrouble?: (message: string) => void
+}
+
+type Shell = ChildProcessByStdio<Writable, null, null>
+
+export class Warden {
+  readonly #options: WardenOptions
+  readonly #groups = new Set<number>()
+  #shell: Shell | undefined
+  #startedMs = 0
+  #pauseMs = FIRST_PAUSE_MS
+  #restart: NodeJS.Timeout | undefined
+  #closed = false
+
+  constructor(options: WardenOptions = {}) {
+    this.#options = options
+    this.#start()
+  }
+
+  /** The process that watches now; undefined between the death of one and the start of the next. */
+  get pid(): number | undefined {
+    return this.#shell?.pid
+  }
+
+  add(pgid: number): void {
+    this.#groups.add(pgid)
+    this.#shell?.stdin.write(`+${pgid}\n`)
+  }
+
+  remove(pgid: number): void {
+    if (this.#groups.delete(pgid)) this.#shell?.stdin.write(`-${pgid}\n`)
+  }
+
+  /** The bus stops: whatever group is still listed is ended by the warden, which then goes too. */
+  close(): void {
+    this.#closed = true
+    clearTimeout(this.#restart)
+    this.#shell?.stdin.end()
+  }
+
+  #start(): void {
+    this.#startedMs = performance.now()
+    try {
+      this.#adopt(this.#spawn())
+    } catch (error) {
+      this.#retry(`cannot be started (${error instanceof Error ? error.message : error})`)
+    }
+  }
+
+  #spawn(): Shell {
+    return spawn(this.#options.shell ?? '/bin/sh', ['-c', SCRIPT, 'stdio-bus-warden'], {
+      cwd: '/',
+      env: { PATH: `/usr/bin:/bin:${process.env['PATH'] ?? ''}` },
+      detached: true,
+      stdio: ['pipe', 'ignore', 'ignore'],
+    })
+  }
+
+  #adopt(shell: Shell): void {
+    shell.once('error', (error) => this.#retry(`cannot be started (${error.message})`))
+    shell.once('exit', (code, signal) => this.#retry(`has died (${signal ?? `exit ${code}`})`))
+    if (shell.pid === undefined) return
+    this.#shell = shell
+    shell.stdin.on('error', () => {})
+    for (const pgid of this.#groups) shell.stdin.write(`+${pgid}\n`)
+    // Neither may keep a bus alive that has nothing else to do.
+    shell.unref()
+    ;(shell.stdin as Socket).unref()
+  }
+
+  #retry(what: string): void {
+    this.#shell = undefined
+    if (this.#closed) return
+    if (performance.now() - this.#startedMs > STABLE_MS) this.#pauseMs = FIRST_PAUSE_MS
+    this.#restart = setTimeout(() => this.#start(), this.#pauseMs).unref()
+    const unguarded = `the guard that ends the workers if the bus is killed ${what}`
+    this.#options.onTrouble?.(`${unguarded}; it is started again in ${this.#pauseMs} ms`)
+    this.#pauseMs = Math.min(this.#pauseMs * 2, LONGEST_PAUSE_MS)
+  }
+}
