@@ -66,7 +66,8 @@ async function refresh(sources: RegistrySources, copy: Copy | undefined, request
   } catch (error) {
     request.signal?.throwIfAborted()
     const why = error instanceof RegistryError ? error.message : describeFailure(error)
-    if (copy === undefined) return { state: 'absent', text: undefined, warning: why }
+    if (copy === undefined)
+      return { state: 'absent', text: undefined, warning: `${why}; only the built-in agents are known` }
     return { state: 'stale', text: copy.text, warning: `${why}; the copy of the index on disk is used` }
   }
 }
