@@ -1,0 +1,161 @@
+import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { Problem } from '../../config/problem.ts'
+import { check } from './check.ts'
+
+let folder = ''
+const at = (name: string) => join(folder, name)
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'stdio-bus-check-'))
+  await mkdir(at('bin'))
+  await writeFile(at('bin/tool'), '#!/bin/sh\n', { mode: 0o755 })
+  await writeFile(at('bin/plain'), 'no program', { mode: 0o644 })
+})
+afterEach(() => rm(folder, { recursive: true, force: true }))
+
+async function problemsOf(file: unknown, mode = 0o600): Promise<{ code: number; problems: Problem[] }> {
+  await writeFile(at('bus.json'), typeof file === 'string' ? file : JSON.stringify(file, null, 2))
+  await chmod(at('bus.json'), mode)
+  const environment = { PATH: at('bin'), HOME: folder }
+  const { code, text } = await check({ config: at('bus.json'), json: true, environment })
+  return { code, problems: JSON.parse(text).problems }
+}
+
+const TOOL = { id: 'a', command: 'tool' }
+const shown = (problems: readonly Problem[]) => problems.map(({ severity, path }) => `${severity} ${path}`)
+
+describe('stdio-bus check', () => {
+  it('says nothing against a file that is right', async () => {
+    expect(await problemsOf({ pools: [TOOL, { id: 'b', agent: 'echo' }, { id: 'c', registry: 'gemini' }] })).toEqual({
+      code: 0,
+      problems: [],
+    })
+    expect(await check({ config: at('bus.json'), environment: { PATH: at('bin') } })).toEqual({
+      code: 0,
+      text: `${at('bus.json')}: no problems\n`,
+    })
+  })
+
+  it.each([
+    ['a command that is not in PATH', { command: 'nowhere' }, /"nowhere".*PATH/],
+    ['a command without permission to execute', { command: 'plain' }, /without permission/],
+    ['a path that does not exist', { command: './nowhere', cwd: 'bin' }, /does not exist/],
+    ['a directory as a command', { command: './bin', cwd: '.' }, /no file/],
+    ['a command outside the PATH of the pool', { command: 'tool', env: { PATH: '/nonexistent' } }, /PATH/],
+  ])('%s is an error', async (_title, pool, words) => {
+    const { code, problems } = await problemsOf({ pools: [{ id: 'a', ...pool }] })
+    expect(code).toBe(2)
+    expect(shown(problems)).toEqual(['error pools[0].command'])
+    expect(problems[0]?.found).toMatch(words)
+    expect(problems[0]?.line).toBeGreaterThan(1)
+  })
+
+  it('a command is found in the PATH of the pool, and relative to its directory', async () => {
+    const pools = [
+      { id: 'a', command: 'tool', env: { PATH: `/nonexistent:${at('bin')}` } },
+      { id: 'b', command: './tool', cwd: 'bin' },
+    ]
+    expect((await problemsOf({ pools })).problems).toEqual([])
+  })
+
+  it('a directory that does not exist is one error, not two', async () => {
+    const { code, problems } = await problemsOf({ pools: [{ ...TOOL, cwd: 'gone' }] })
+    expect(code).toBe(2)
+    expect(shown(problems)).toEqual(['error pools[0].cwd'])
+  })
+
+  it('a file that others may write is a warning', async () => {
+    const { code, problems } = await problemsOf({ pools: [TOOL] }, 0o620)
+    expect(code).toBe(0)
+    expect(problems).toMatchObject([{ severity: 'warning', suggestion: expect.stringContaining('chmod go-w') }])
+  })
+
+  it('credentials that others may read are an error that names chmod 600', async () => {
+    await writeFile(at('keys.json'), '{}')
+    await chmod(at('keys.json'), 0o640)
+    const { code, problems } = await problemsOf({ pools: [TOOL], registry: { credentials: 'keys.json' } })
+    expect(code).toBe(2)
+    expect(problems).toMatchObject([{ path: 'registry.credentials', suggestion: expect.stringContaining('chmod 600') }])
+    await chmod(at('keys.json'), 0o600)
+    expect((await problemsOf({ pools: [TOOL], registry: { credentials: 'keys.json' } })).problems).toEqual([])
+  })
+
+  it('files of the registry must exist; a URL is not looked up', async () => {
+    const registry = { index: 'index.json', agents: 'agents.json', credentials: 'keys.json' }
+    expect(shown((await problemsOf({ pools: [TOOL], registry })).problems)).toEqual([
+      'error registry.index',
+      'error registry.agents',
+      'error registry.credentials',
+    ])
+    expect((await problemsOf({ pools: [TOOL], registry: { index: 'http://127.0.0.1:1/i' } })).problems).toEqual([])
+  })
+
+  it('a key written out is a warning that does not repeat it', async () => {
+    const { code, problems } = await problemsOf({ pools: [{ ...TOOL, env: { MY_API_KEY: 'hunter2', MODEL: 'm' } }] })
+    expect(code).toBe(0)
+    expect(shown(problems)).toEqual(['warning pools[0].env.MY_API_KEY'])
+    expect(JSON.stringify(problems)).not.toContain('hunter2')
+  })
+
+  it('a door that other machines may reach is a warning, a socket without a directory an error', async () => {
+    const { code, problems } = await problemsOf({
+      pools: [TOOL],
+      listen: { tcp: ['127.0.0.1:0', '0.0.0.0:7400'], unix: 'gone/s.sock' },
+    })
+    expect(code).toBe(2)
+    expect(shown(problems)).toEqual(['warning listen.tcp[1]', 'error listen.unix'])
+  })
+
+  it.each([
+    ['an MCP pool that is shared by default', { protocol: 'mcp' }, 1],
+    ['an MCP agent that is shared by default', { aio: { type: 'mcp' } }, 1],
+    ['one that is shared on purpose', { protocol: 'mcp', sharing: 'shared' }, 0],
+    ['one that is leased', { protocol: 'mcp', sharing: 'lease' }, 0],
+    ['one of the modern era', { protocol: 'mcp', era: 'modern' }, 0],
+    ['an ACP pool', { protocol: 'acp' }, 0],
+  ])('6.7 %s: %o gets %i recommendations', async (_title, pool, count) => {
+    const { code, problems } = await problemsOf({ pools: [{ ...TOOL, ...pool }] })
+    expect(code).toBe(0)
+    expect(problems.filter(({ severity, found }) => severity === 'note' && /roots, sampling/.test(found))).toHaveLength(
+      count,
+    )
+  })
+
+  it('a total below the longest line is a warning', async () => {
+    const { problems } = await problemsOf({ pools: [TOOL], limits: { max_total_buffer: 1000 } })
+    expect(shown(problems)).toEqual(['warning limits.max_total_buffer'])
+  })
+
+  it('8.4 mistakes of the file and of the machine come together', async () => {
+    const { code, problems } = await problemsOf(`{
+      "pools": [
+        { "id": "a", "command": "nowhere", "env": { "K": "\${UNSET_VARIABLE}" } },
+        { "id": "b", "command": "plain", "shareing": "lease" } ],
+      "default_pool": "c" }`)
+    expect(code).toBe(2)
+    expect(shown(problems)).toEqual([
+      'error pools[0].command',
+      'error pools[0].env.K',
+      'error pools[1].command',
+      'error pools[1].shareing',
+      'error default_pool',
+    ])
+    expect(problems[1]?.found).toContain('UNSET_VARIABLE')
+  })
+
+  it('a missing file is exit 2 and names init', async () => {
+    const { code, text } = await check({ config: at('gone.json') })
+    expect(code).toBe(2)
+    expect(text).toContain('stdio-bus init')
+  })
+
+  it('is coloured only when asked', async () => {
+    const plain = await check({ config: at('gone.json') })
+    const colored = await check({ config: at('gone.json'), color: true })
+    expect(plain.text).not.toContain('\u001b[')
+    expect(colored.text).toContain('\u001b[')
+  })
+})

@@ -1,0 +1,72 @@
+/** `stdio-bus [serve]`: reads the configuration and runs the bus until it is told to stop. */
+import { resolve } from 'node:path'
+import { type Command, Option } from 'commander'
+import type { BusConfig } from '../../config/bus-config.ts'
+import { readConfig } from '../../config/read.ts'
+import { formatProblems } from '../../config/report.ts'
+import { parseTcpAddress } from '../../transports/address.ts'
+import { LOG_LEVELS, Log, type LogThreshold } from '../daemon/log.ts'
+import { resolveRegistryAgent } from '../daemon/registry-agents.ts'
+import { type Doors, runBus } from '../daemon/run.ts'
+import { UserMistake } from '../user-mistake.ts'
+
+interface ServeOptions {
+  readonly config?: string
+  readonly stdio?: boolean
+  readonly unix?: readonly string[]
+  readonly tcp?: readonly string[]
+  readonly control?: string
+  readonly allowUnauthenticated?: boolean
+  readonly logLevel: LogThreshold
+}
+
+const collect = (value: string, before: readonly string[] = []): readonly string[] => [...before, value]
+
+export function addServe(program: Command): void {
+  program
+    .command('serve', { isDefault: true })
+    .description('run the bus (the default command)')
+    .option('--config <path>', 'configuration file (default: ./stdio-bus.json)')
+    .option('--stdio', 'one client on stdin and stdout (the default)')
+    .option('--unix <path>', 'clients on a Unix socket; may be repeated', collect)
+    .option('--tcp <host:port>', 'clients on TCP; port 0 picks one; may be repeated', collect)
+    .option('--control <path>', 'control socket for status, reload and trace (default: under ~/.stdio-bus/)')
+    .option(
+      '--allow-unauthenticated',
+      'let TCP listen where other machines can connect: anybody there may use your agents',
+    )
+    .addOption(new Option('--log-level <level>', 'what is logged').choices([...LOG_LEVELS]).default('info'))
+    .action(async (options: ServeOptions) => {
+      process.exit(await serve(options))
+    })
+}
+
+async function serve(options: ServeOptions): Promise<number> {
+  if (options.stdio && (options.unix || options.tcp)) {
+    throw new UserMistake('--stdio takes exactly one client and excludes --unix and --tcp: leave one of them out')
+  }
+  const reading = await readConfig(options.config)
+  if (!reading.ok)
+    throw new UserMistake(formatProblems(reading.problems, { color: process.stderr.isTTY === true }).trimEnd())
+  const log = new Log({ level: options.logLevel, isTerminal: process.stderr.isTTY === true })
+  return runBus({
+    config: reading.config,
+    doors: chooseDoors(options, reading.config),
+    control: options.control === undefined ? undefined : resolve(options.control),
+    log,
+    resolveAgent: resolveRegistryAgent,
+  })
+}
+
+/** Flags replace the file's `listen` (contract 4.1.1). */
+function chooseDoors(options: ServeOptions, config: BusConfig): Doors {
+  const allowUnauthenticated = options.allowUnauthenticated === true
+  const unix = (options.unix ?? []).map((path) => ({ path: resolve(path), pool: undefined }))
+  const tcp = (options.tcp ?? []).map((address) => ({ ...parseTcpAddress(address), pool: undefined }))
+  if (unix.length + tcp.length > 0) return { stdio: false, unix, tcp, allowUnauthenticated }
+  const { listen } = config
+  if (options.stdio || listen.unix.length + listen.tcp.length === 0) {
+    return { stdio: true, unix: [], tcp: [], allowUnauthenticated }
+  }
+  return { stdio: false, unix: listen.unix, tcp: listen.tcp, allowUnauthenticated }
+}

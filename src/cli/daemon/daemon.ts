@@ -1,0 +1,147 @@
+/**
+ * Carries bytes and news between the kernel and the world, and decides nothing.
+ *
+ * Everything that happens becomes an event; every action is performed in order. What the kernel has queued is written once
+ * per turn of the loop, so that neighbours leave together. All of it runs in one thread.
+ */
+import type { Duplex } from 'node:stream'
+import { Bus } from '../../kernel/bus.ts'
+import type { Action, BusEvent } from '../../kernel/events.ts'
+import type { Peer } from '../../kernel/peers.ts'
+import type { BusSnapshot } from '../../kernel/snapshot.ts'
+import type { BusSpec, ClientId, Door, PoolId, WorkerId } from '../../kernel/vocabulary.ts'
+import type { WorkerProcess } from '../../process/worker-process.ts'
+import { ClientLink } from './client-link.ts'
+import type { Log } from './log.ts'
+import { WorkerLink } from './worker-link.ts'
+
+/** Starts the process of a pool's worker; `failed` on what it returns tells why it could not. */
+export type Launcher = (pool: PoolId, revision: string, worker: string) => WorkerProcess
+
+export interface DaemonOptions {
+  readonly log: Log
+  readonly launch: Launcher
+  readonly stopAccepting: () => void
+  readonly finished: () => void
+}
+
+export class Daemon {
+  readonly #bus: Bus
+  readonly #options: DaemonOptions
+  readonly #clients = new Map<ClientId, ClientLink>()
+  readonly #workers = new Map<WorkerId, WorkerLink>()
+  readonly #tell = (event: BusEvent): void => this.apply(event)
+  readonly #flushSoon = (): void => this.#flush()
+  #nextClient = 1
+  #isFlushDue = false
+  #timer: NodeJS.Timeout | undefined
+  #timerAtMs = Number.POSITIVE_INFINITY
+
+  constructor(spec: BusSpec, options: DaemonOptions) {
+    this.#options = options
+    this.#bus = new Bus(spec, Math.random)
+  }
+
+  start(): void {
+    this.#perform(this.#bus.start(nowMs()))
+  }
+
+  apply(event: BusEvent): void {
+    this.#perform(this.#bus.apply(event, nowMs()))
+  }
+
+  accept(socket: Duplex, door: Door, pool: PoolId | undefined): void {
+    const client = this.#nextClient++ as ClientId
+    const link = new ClientLink(client, socket, this.#tell)
+    this.#clients.set(client, link)
+    this.apply({ type: 'client-opened', client, door, ...(pool === undefined ? {} : { pool }) })
+    link.open()
+  }
+
+  snapshot(): BusSnapshot {
+    return this.#bus.snapshot()
+  }
+
+  /** A second signal: no more waiting for anybody. */
+  async killAll(): Promise<void> {
+    await Promise.all([...this.#workers.values()].map((link) => link.kill()))
+  }
+
+  #perform(actions: readonly Action[]): void {
+    for (const action of actions) this.#do(action)
+    if (!this.#isFlushDue) {
+      this.#isFlushDue = true
+      setImmediate(this.#flushSoon)
+    }
+  }
+
+  #do(action: Action): void {
+    switch (action.do) {
+      case 'pause-client':
+        return this.#clients.get(action.client)?.pause()
+      case 'resume-client':
+        return this.#clients.get(action.client)?.resume()
+      case 'pause-worker':
+        return this.#workers.get(action.worker)?.pause()
+      case 'resume-worker':
+        return this.#workers.get(action.worker)?.resume()
+      case 'close-client':
+        this.#clients.get(action.client)?.close(action.how)
+        this.#clients.delete(action.client)
+        return
+      case 'spawn-worker':
+        return this.#spawn(action)
+      case 'stop-worker':
+        return void this.#workers.get(action.worker)?.stop(action.how)
+      case 'stop-accepting':
+        return this.#options.stopAccepting()
+      case 'log':
+        return this.#options.log.write(action.level, action.text, action.about)
+      case 'finished':
+        return this.#options.finished()
+    }
+  }
+
+  #spawn({ worker, generation, pool, revision }: Extract<Action, { do: 'spawn-worker' }>): void {
+    const process = this.#options.launch(pool, revision, `${pool}/${worker}`)
+    process.on('diagnostic', (line) => this.#options.log.write('info', line, { pool, worker, stream: 'stderr' }))
+    this.#workers.set(worker, new WorkerLink(worker, generation, process, this.#tell))
+  }
+
+  #flush(): void {
+    // Still due: what is queued while we write leaves in the same turn.
+    for (let dirty = this.#bus.takeDirty(); dirty.length > 0; dirty = this.#bus.takeDirty()) {
+      for (const peer of dirty) if (!peer.outbox.isStalled) this.#write(peer)
+    }
+    this.#isFlushDue = false
+    this.#armTimer()
+  }
+
+  #write(peer: Peer): void {
+    const link = peer.kind === 'client' ? this.#clients.get(peer.id) : this.#workers.get(peer.id)
+    if (link === undefined) return
+    const pendingBytes = link.channel.write(peer.outbox.take())
+    this.apply(
+      peer.kind === 'client'
+        ? { type: 'client-wrote', client: peer.id, pendingBytes }
+        : { type: 'worker-wrote', worker: peer.id, generation: peer.generation, pendingBytes },
+    )
+  }
+
+  #armTimer(): void {
+    const atMs = this.#bus.nextDeadlineMs() ?? Number.POSITIVE_INFINITY
+    if (atMs === this.#timerAtMs) return
+    clearTimeout(this.#timer)
+    this.#timerAtMs = atMs
+    if (atMs === Number.POSITIVE_INFINITY) return
+    const tick = (): void => {
+      this.#timerAtMs = Number.POSITIVE_INFINITY
+      this.apply({ type: 'tick' })
+    }
+    this.#timer = setTimeout(tick, Math.min(Math.max(1, Math.ceil(atMs - nowMs())), 2 ** 30))
+  }
+}
+
+function nowMs(): number {
+  return Math.floor(performance.now())
+}

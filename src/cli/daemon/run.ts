@@ -1,0 +1,203 @@
+/**
+ * A bus from start to end: arguments and configuration are read, workers start, doors open, `ready` is logged, and at the
+ * end everything that is ours is gone (contract 3.1, 7.4).
+ */
+
+import type { Duplex } from 'node:stream'
+import type { BusConfig } from '../../config/bus-config.ts'
+import { readConfig } from '../../config/read.ts'
+import { formatProblems } from '../../config/report.ts'
+import { ControlError, type ControlMethods, serveControl } from '../../console/control-server.ts'
+import { defaultControlPath, ensureRunDirectory, removeRecord, sweepStale, writeRecord } from '../../console/running.ts'
+import type { Status } from '../../console/status-view.ts'
+import type { PoolId } from '../../kernel/vocabulary.ts'
+import { Warden } from '../../process/warden.ts'
+import type { ConnectionInfo, Listener } from '../../transports/listener.ts'
+import { openStdio } from '../../transports/stdio.ts'
+import { listenTcp } from '../../transports/tcp.ts'
+import { listenUnix } from '../../transports/unix.ts'
+import { VERSION } from '../version.ts'
+import { Daemon } from './daemon.ts'
+import { Launches, type ResolveAgent } from './launches.ts'
+import type { Log } from './log.ts'
+
+export interface Doors {
+  readonly stdio: boolean
+  readonly unix: readonly { readonly path: string; readonly pool: PoolId | undefined }[]
+  readonly tcp: readonly { readonly host: string; readonly port: number; readonly pool: PoolId | undefined }[]
+  readonly allowUnauthenticated: boolean
+}
+
+export interface RunOptions {
+  readonly config: BusConfig
+  readonly doors: Doors
+  readonly control: string | undefined
+  readonly log: Log
+  readonly resolveAgent: ResolveAgent
+}
+
+/** Runs until the bus has ended; resolves with the exit code. */
+export async function runBus(options: RunOptions): Promise<number> {
+  const run = new Run(options)
+  return run.untilEnd()
+}
+
+class Run {
+  readonly #options: RunOptions
+  readonly #warden: Warden
+  readonly #launches: Launches
+  readonly #daemon: Daemon
+  readonly #listeners: Listener[] = []
+  readonly #startedAtMs = performance.now()
+  readonly #ended: Promise<number>
+  #end: (code: number) => void = () => {}
+  #control: Listener | undefined
+  #config: BusConfig
+  #signals = 0
+
+  constructor(options: RunOptions) {
+    this.#options = options
+    this.#config = options.config
+    this.#ended = new Promise((resolve) => {
+      this.#end = resolve
+    })
+    this.#warden = new Warden({ onTrouble: (message) => options.log.write('warn', message) })
+    this.#launches = new Launches(this.#warden, options.resolveAgent)
+    this.#daemon = new Daemon(options.config.bus, {
+      log: options.log,
+      launch: (_pool, revision) => this.#launches.start(revision),
+      stopAccepting: () => void this.#closeDoors(),
+      finished: () => this.#end(0),
+    })
+  }
+
+  async untilEnd(): Promise<number> {
+    await this.#launches.learn(this.#config)
+    this.#daemon.start()
+    try {
+      await this.#openControl()
+      await this.#openDoors()
+    } catch (error) {
+      await this.#leave()
+      throw error
+    }
+    this.#watchSignals()
+    const code = await this.#ended
+    await this.#leave()
+    return code
+  }
+
+  async #openDoors(): Promise<void> {
+    const { doors, log } = this.#options
+    const door = { onTrouble: (message: string) => log.write('warn', message) }
+    for (const { path, pool } of doors.unix) this.#listeners.push(await listenUnix(path, this.#acceptFor(pool), door))
+    for (const { host, port, pool } of doors.tcp) {
+      const tcp = { ...door, allowUnauthenticated: doors.allowUnauthenticated }
+      this.#listeners.push(await listenTcp({ host, port }, tcp, this.#acceptFor(pool)))
+    }
+    const addresses = [...this.#listeners.map(({ address }) => address), ...(doors.stdio ? ['stdio'] : [])]
+    this.#announce(addresses)
+    if (doors.stdio) this.#listeners.push(openStdio(this.#acceptFor(undefined)))
+  }
+
+  #announce(addresses: readonly string[]): void {
+    const control = this.#control?.address.replace(/^unix:/, '')
+    if (control !== undefined) writeRecord({ pid: process.pid, control, addresses, config: this.#config.file })
+    this.#options.log.write('info', 'ready', {
+      addresses,
+      pid: process.pid,
+      ...(control === undefined ? {} : { control }),
+    })
+  }
+
+  #acceptFor(pool: PoolId | undefined): (socket: Duplex, info: ConnectionInfo) => void {
+    return (socket, info) => this.#daemon.accept(socket, info.door, pool)
+  }
+
+  /** A control socket that was asked for must open; the default one may fail, and the bus serves without. */
+  async #openControl(): Promise<void> {
+    const asked = this.#options.control ?? this.#config.control
+    const accept = (socket: Duplex) => serveControl(socket, this.#methods())
+    if (asked !== undefined) {
+      this.#control = await listenUnix(asked, accept)
+      return
+    }
+    try {
+      ensureRunDirectory()
+      await sweepStale()
+      this.#control = await listenUnix(defaultControlPath(process.pid), accept)
+    } catch (error) {
+      this.#options.log.write('warn', `no control socket: ${(error as Error).message}`)
+    }
+  }
+
+  #methods(): ControlMethods {
+    return {
+      status: () => this.#status(),
+      reload: () => this.#reload(),
+    }
+  }
+
+  #status(): Status {
+    return {
+      ...this.#daemon.snapshot(),
+      pid: process.pid,
+      version: VERSION,
+      uptime_sec: Math.round(performance.now() - this.#startedAtMs) / 1000,
+      rss_bytes: process.memoryUsage.rss(),
+      addresses: this.#listeners.map(({ address }) => address),
+      config: this.#config.file,
+    }
+  }
+
+  /** Contract 7.5: all or nothing; what cannot change while the bus runs is refused. */
+  async #reload(): Promise<{ reloaded: true; pools: PoolId[] }> {
+    const reading = await readConfig(this.#config.file)
+    if (!reading.ok) {
+      this.#options.log.write('error', 'reload refused: the configuration has problems, the old one stays')
+      throw new ControlError(`the configuration has problems, the old one stays:\n${formatProblems(reading.problems)}`)
+    }
+    const { config } = reading
+    if (JSON.stringify(config.listen) !== JSON.stringify(this.#config.listen)) {
+      this.#options.log.write('error', 'reload refused: listen has changed, which needs a restart')
+      throw new ControlError('listen has changed: restart the bus for that; the old configuration stays')
+    }
+    await this.#launches.learn(config)
+    this.#config = config
+    this.#daemon.apply({ type: 'reload', spec: config.bus })
+    this.#options.log.write('info', 'configuration reloaded', { config: config.file })
+    return { reloaded: true, pools: config.bus.pools.map(({ id }) => id) }
+  }
+
+  #watchSignals(): void {
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void this.#signalled(signal))
+    process.on('SIGHUP', () => {
+      const { stdio } = this.#options.doors
+      if (stdio || process.stdin.isTTY || process.stderr.isTTY) return void this.#signalled('SIGHUP')
+      this.#reload().catch((error) => this.#options.log.write('error', (error as Error).message))
+    })
+  }
+
+  async #signalled(signal: string): Promise<void> {
+    this.#signals++
+    if (this.#signals === 1) {
+      this.#options.log.write('info', `${signal}: a second one ends everything at once`)
+      return this.#daemon.apply({ type: 'shutdown', at: 'leisure' })
+    }
+    await this.#daemon.killAll()
+    this.#end(1)
+  }
+
+  async #closeDoors(): Promise<void> {
+    await Promise.all(this.#listeners.map((listener) => listener.close()))
+  }
+
+  /** Nothing of ours stays: no process, no socket file, no record. */
+  async #leave(): Promise<void> {
+    await this.#daemon.killAll()
+    await this.#closeDoors()
+    await this.#control?.close()
+    removeRecord(process.pid)
+    this.#warden.close()
+  }
+}

@@ -1,0 +1,46 @@
+/**
+ * The shell's end of one worker process: its pipes, joined to the kernel by events and actions.
+ */
+import type { BusEvent } from '../../kernel/events.ts'
+import type { WorkerId } from '../../kernel/vocabulary.ts'
+import type { WorkerProcess } from '../../process/worker-process.ts'
+import { Channel } from './channel.ts'
+import { UNAVAILABLE } from './launches.ts'
+
+export class WorkerLink {
+  readonly channel: Channel
+  readonly generation: number
+  readonly #process: WorkerProcess
+
+  constructor(worker: WorkerId, generation: number, process: WorkerProcess, tell: (event: BusEvent) => void) {
+    this.generation = generation
+    this.#process = process
+    const of = { worker, generation }
+    this.channel = new Channel(process.stdin, () => tell({ type: 'worker-wrote', ...of, pendingBytes: 0 }))
+    process.on('spawned', (pid) => tell({ type: 'worker-spawned', ...of, pid }))
+    process.on('failed', ({ code, reason }) =>
+      tell({ type: 'worker-failed', ...of, why: reason, isFinal: code === UNAVAILABLE }),
+    )
+    process.on('exited', ({ code, signal }) => tell({ type: 'worker-exited', ...of, code, signal }))
+    process.stdout.on('data', (bytes: Buffer) => tell({ type: 'worker-received', ...of, bytes }))
+    process.stdout.once('close', () => tell({ type: 'worker-silent', ...of, pipe: 'stdout' }))
+    process.stdin.on('error', () => tell({ type: 'worker-silent', ...of, pipe: 'stdin' }))
+  }
+
+  pause(): void {
+    this.#process.stdout.pause()
+  }
+
+  resume(): void {
+    this.#process.stdout.resume()
+  }
+
+  /** Resolves when nobody of its group is left. */
+  stop(how: 'end' | 'kill' | 'bury'): Promise<void> {
+    return how === 'bury' ? this.#process.kill('buried') : this.#process.stop(how)
+  }
+
+  kill(): Promise<void> {
+    return this.#process.kill('the bus ends at once')
+  }
+}

@@ -1,0 +1,126 @@
+/** The state of the bus as Prometheus text; plain numbers in, text out. */
+import type { BusSnapshot } from '../kernel/snapshot.ts'
+
+interface Metric {
+  readonly name: string
+  readonly help: string
+  readonly type: 'gauge' | 'counter'
+  readonly samples: (bus: BusSnapshot) => readonly Sample[]
+}
+
+type Sample = readonly [labels: Readonly<Record<string, string | number>>, value: number]
+
+const perWorker =
+  (value: (worker: BusSnapshot['workers'][number]) => number) =>
+  (bus: BusSnapshot): Sample[] =>
+    bus.workers.map((worker) => [{ pool: worker.pool, worker: worker.id }, value(worker)])
+
+const perReason =
+  (counts: (bus: BusSnapshot) => Readonly<Record<string, number>>) =>
+  (bus: BusSnapshot): Sample[] =>
+    Object.entries(counts(bus)).map(([reason, count]) => [{ reason }, count])
+
+const METRICS: readonly Metric[] = [
+  { name: 'clients', help: 'Connected clients.', type: 'gauge', samples: (bus) => [[{}, bus.clients]] },
+  {
+    name: 'clients_total',
+    help: 'Clients that ever connected.',
+    type: 'counter',
+    samples: (bus) => [[{}, bus.clients_total]],
+  },
+  { name: 'sessions', help: 'Live sessions.', type: 'gauge', samples: (bus) => [[{}, bus.sessions]] },
+  {
+    name: 'outstanding_requests',
+    help: 'Requests that wait for an answer.',
+    type: 'gauge',
+    samples: (bus) => [[{}, bus.outstanding]],
+  },
+  {
+    name: 'queue_bytes',
+    help: 'Bytes queued towards all peers.',
+    type: 'gauge',
+    samples: (bus) => [[{}, bus.queue_bytes]],
+  },
+  {
+    name: 'paused_peers',
+    help: 'Peers that are not read from, because a queue they fill is full.',
+    type: 'gauge',
+    samples: (bus) => [[{}, bus.paused]],
+  },
+  {
+    name: 'lines_total',
+    help: 'Lines read, by side.',
+    type: 'counter',
+    samples: (bus) => [
+      [{ from: 'clients' }, bus.lines.from_clients],
+      [{ from: 'workers' }, bus.lines.from_workers],
+    ],
+  },
+  {
+    name: 'dropped_total',
+    help: 'Messages that nobody was owed an answer for and that were dropped.',
+    type: 'counter',
+    samples: perReason((bus) => bus.dropped),
+  },
+  {
+    name: 'refused_total',
+    help: 'Errors the bus itself has answered with.',
+    type: 'counter',
+    samples: perReason((bus) => bus.refused),
+  },
+  {
+    name: 'worker_ready',
+    help: '1 if the worker takes messages.',
+    type: 'gauge',
+    samples: perWorker((worker) => (worker.state === 'ready' ? 1 : 0)),
+  },
+  {
+    name: 'worker_generation',
+    help: 'Processes that have filled the slot.',
+    type: 'gauge',
+    samples: perWorker((worker) => worker.generation),
+  },
+  {
+    name: 'worker_restarts_total',
+    help: 'Restarts of the worker.',
+    type: 'counter',
+    samples: perWorker((worker) => worker.restarts),
+  },
+  {
+    name: 'worker_outstanding_requests',
+    help: 'Requests the worker has not answered.',
+    type: 'gauge',
+    samples: perWorker((worker) => worker.outstanding),
+  },
+  {
+    name: 'worker_queue_bytes',
+    help: 'Bytes queued towards the worker.',
+    type: 'gauge',
+    samples: perWorker((worker) => worker.queue_bytes),
+  },
+  {
+    name: 'worker_sessions',
+    help: 'Sessions on the worker.',
+    type: 'gauge',
+    samples: perWorker((worker) => worker.sessions),
+  },
+]
+
+export function formatMetrics(bus: BusSnapshot): string {
+  return METRICS.map((metric) => formatMetric(metric, bus)).join('')
+}
+
+function formatMetric({ name, help, type, samples }: Metric, bus: BusSnapshot): string {
+  const full = `stdio_bus_${name}`
+  const lines = samples(bus).map(([labels, value]) => `${full}${formatLabels(labels)} ${value}\n`)
+  return `# HELP ${full} ${help}\n# TYPE ${full} ${type}\n${lines.join('')}`
+}
+
+function formatLabels(labels: Sample[0]): string {
+  const pairs = Object.entries(labels).map(([key, value]) => `${key}="${escapeLabel(String(value))}"`)
+  return pairs.length === 0 ? '' : `{${pairs.join(',')}}`
+}
+
+function escapeLabel(text: string): string {
+  return text.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')
+}

@@ -1,0 +1,91 @@
+/**
+ * Which buses run for this user: one small record per bus beside its control socket (contract 8.6).
+ *
+ * Found from HOME alone, because hosts strip the environment. A record whose socket nobody listens on is stale; it is
+ * passed over, and removed by the next bus that starts.
+ */
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+
+export interface RunRecord {
+  readonly pid: number
+  readonly control: string
+  /** Where clients connect, as the log says it: `unix:/path`, `tcp:127.0.0.1:7400`. */
+  readonly addresses: readonly string[]
+  readonly config: string
+}
+
+/** The folder of this user's buses. */
+export function runDirectory(): string {
+  return join(homedir(), '.stdio-bus')
+}
+
+export function ensureRunDirectory(): string {
+  const directory = runDirectory()
+  mkdirSync(directory, { recursive: true, mode: 0o700 })
+  return directory
+}
+
+export function defaultControlPath(pid: number): string {
+  return join(runDirectory(), `${pid}.sock`)
+}
+
+function recordPath(pid: number): string {
+  return join(runDirectory(), `${pid}.json`)
+}
+
+export function writeRecord(record: RunRecord): void {
+  ensureRunDirectory()
+  writeFileSync(recordPath(record.pid), `${JSON.stringify(record)}\n`, { mode: 0o600 })
+}
+
+export function removeRecord(pid: number): void {
+  rmSync(recordPath(pid), { force: true })
+}
+
+function readRecords(): RunRecord[] {
+  let names: string[]
+  try {
+    names = readdirSync(runDirectory())
+  } catch {
+    return []
+  }
+  return names
+    .filter((name) => /^\d+\.json$/.test(name))
+    .flatMap((name) => {
+      try {
+        return [JSON.parse(readFileSync(join(runDirectory(), name), 'utf8')) as RunRecord]
+      } catch {
+        return []
+      }
+    })
+}
+
+/** Somebody listens on the socket. */
+export function isLive(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const probe = connect(path)
+    probe.once('connect', () => {
+      probe.destroy()
+      resolve(true)
+    })
+    probe.once('error', () => resolve(false))
+  })
+}
+
+export async function findRunning(): Promise<readonly RunRecord[]> {
+  const records = readRecords()
+  const live = await Promise.all(records.map(({ control }) => isLive(control)))
+  return records.filter((_record, index) => live[index])
+}
+
+/** Removes what buses that were killed left behind. */
+export async function sweepStale(): Promise<void> {
+  for (const { pid, control } of readRecords()) {
+    if (await isLive(control)) continue
+    removeRecord(pid)
+    if (control === defaultControlPath(pid)) rmSync(control, { force: true })
+  }
+}
