@@ -67,6 +67,11 @@ export function quote(text: string): string {
   return JSON.stringify(cut).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, escapeUnit)
 }
 
+/** The order of the file. */
+export function byPlace(a: Problem, b: Problem): number {
+  return a.line - b.line || a.column - b.column
+}
+
 /** `a, b or c`. */
 export function listOf(words: readonly string[], last = 'or'): string {
   if (words.length < 2) return words[0] ?? ''

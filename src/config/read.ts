@@ -6,12 +6,13 @@
 import { createReadStream } from 'node:fs'
 import { resolve } from 'node:path'
 import type { BusConfig } from './bus-config.ts'
+import { draftOf } from './draft.ts'
 import type { Environment } from './environment.ts'
 import { explainIssues } from './explain.ts'
 import { placesFor } from './paths.ts'
-import { type Finding, type Problem, showPath } from './problem.ts'
+import { byPlace, type Finding, type Problem, showPath } from './problem.ts'
 import { checkRules } from './rules.ts'
-import { type ConfigFile, configFile } from './schema.ts'
+import { configFile } from './schema.ts'
 import { parseSource, type Source, unreadable } from './source.ts'
 import { translate } from './translate.ts'
 
@@ -24,9 +25,20 @@ export interface ReadOptions {
   readonly cwd?: string
 }
 
+/** A configuration and the text it came from. */
+export interface Read {
+  readonly config: BusConfig
+  readonly source: Source
+}
+
 export type Reading =
-  | { readonly ok: true; readonly config: BusConfig; readonly source: Source }
-  | { readonly ok: false; readonly problems: readonly Problem[] }
+  | ({ readonly ok: true } & Read)
+  | {
+      readonly ok: false
+      readonly problems: readonly Problem[]
+      /** What is left without the mistakes: to be looked at further, never to be run. */
+      readonly draft?: Read
+    }
 
 const MAX_FILE_BYTES = 16 * 1024 * 1024
 
@@ -50,8 +62,10 @@ export function parseConfig(file: string, text: string, options: ReadOptions = {
   const wrong = parsed.success ? [] : explainIssues(parsed.error.issues, source.value)
   const broken = checkRules(source.value, { places, environment })
   const problems = [...source.problems, ...withoutEchoes([...wrong, ...broken]).map(source.place)]
-  if (problems.length > 0) return { ok: false, problems: problems.sort(byPlace) }
-  return { ok: true, source, config: translate(parsed.data as ConfigFile, { file: absolute, places, environment }) }
+  const meant = parsed.success ? parsed.data : draftOf(source.value, wrong)
+  const read = meant && { source, config: translate(meant, { file: absolute, places, environment }) }
+  if (problems.length === 0 && read !== undefined) return { ok: true, ...read }
+  return { ok: false, problems: problems.sort(byPlace), ...(read === undefined ? {} : { draft: read }) }
 }
 
 /** One mistake is told once: the first finding at a place is the most precise. */
@@ -61,10 +75,6 @@ function withoutEchoes(findings: readonly Finding[]): Finding[] {
     const key = `${showPath(path)} ${found}`
     return !seen.has(key) && seen.add(key)
   })
-}
-
-function byPlace(a: Problem, b: Problem): number {
-  return a.line - b.line || a.column - b.column
 }
 
 /** An errno code, or one of the two reasons of our own. */

@@ -2,7 +2,8 @@
  * The one place where the spelling of the file becomes the spelling of the program: seconds become milliseconds, paths
  * become absolute, `${NAME}` becomes its value, `max_input_buffer` becomes `maxInputBufferBytes`.
  *
- * It is given a file that has passed the schema and the rules, and decides nothing more about it.
+ * It is given a file that has passed the schema and decides nothing more about it. Only a draft (see `draft.ts`) may break
+ * the rules; what cannot be translated is then left out.
  */
 import { createHash } from 'node:crypto'
 import { DEFAULT_LIMITS, type Limits } from '../kernel/limits.ts'
@@ -102,7 +103,10 @@ function translateListen(listen: ConfigFile['listen'], places: Places): Listen {
   const tcp = listOf(listen.tcp).map((door) => (typeof door === 'string' ? { address: door } : door))
   return {
     unix: unix.map(({ path, pool }) => ({ path: resolvePath(path, places), pool })),
-    tcp: tcp.map(({ address, pool }) => ({ ...parseAddress(address)!, pool })),
+    tcp: tcp.flatMap(({ address, pool }) => {
+      const parsed = parseAddress(address)
+      return parsed === undefined ? [] : [{ ...parsed, pool }]
+    }),
   }
 }
 
