@@ -63,7 +63,7 @@ export function expandReferences(text: string, environment: Environment): Expans
 
 /** The spelling under which `expandReferences` gives back `text` itself. */
 export function escapeReferences(text: string): string {
-  return text.replaceAll('${', '$${')
+  return text.replaceAll('${', () => '$${')
 }
 
 function isSafe(name: string): boolean {

@@ -160,7 +160,9 @@ describe('stdio-bus init --agent openai', () => {
     const { launch } = await openai([
       await serve('Silent', () => {}),
       await serve('Endless', (_request, response) => {
-        const flood = () => response.destroyed || (response.write('x'.repeat(65_536)), setImmediate(flood))
+        const flood = () => {
+          if (!response.destroyed && response.write('x'.repeat(65_536)) !== undefined) setImmediate(flood)
+        }
         flood()
       }),
       await serve('Web', (_request, response) => response.end('<html>')),
