@@ -26,9 +26,12 @@ const FOREIGN_KEYS: Record<string, string> = {
   url: 'endpoint',
 }
 
+/** Made when the first file with a problem comes, and kept: making it takes longer than reading a file. */
+let schemaOfKeys: SchemaNode | undefined
+
 /** Every finding behind `issues`; `value` is the file they were found in. */
 export function explainIssues(issues: readonly Issue[], value: unknown): Finding[] {
-  const schema = rawSchema()
+  const schema = (schemaOfKeys ??= rawSchema())
   return issues.flatMap((issue) => explain(issue, [], { schema, value }))
 }
 

@@ -35,6 +35,8 @@ export function jsonSchema(): SchemaNode {
   const pool = schema.properties?.['pools']?.items
   if (pool === undefined) throw new Error('the schema has no pools')
   pool.oneOf = WAYS_TO_NAME_A_PROGRAM.map((key) => ({ required: [key] }))
+  const $schema = { type: 'string', description: 'The schema of this file, for editors.' }
+  schema.properties = { $schema, ...schema.properties }
   return { ...schema, title: 'stdio Bus', allowComments: true, allowTrailingCommas: true }
 }
 
@@ -47,9 +49,5 @@ function allowComments(node: SchemaNode): void {
   const children = [...Object.values(node.properties ?? {}), ...(node.anyOf ?? []), ...(node.items ? [node.items] : [])]
   for (const child of children) allowComments(child)
   if (node.additionalProperties !== false) return
-  node.patternProperties = { '^_': { description: 'A comment.' } }
-  node.properties = {
-    $schema: { type: 'string', description: 'The schema of this file, for editors.' },
-    ...node.properties,
-  }
+  node.patternProperties = { '^(_|\\$schema$)': { description: 'A comment.' } }
 }
