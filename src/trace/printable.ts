@@ -1,0 +1,69 @@
+/**
+ * Makes text of peers safe to show: on a terminal, in a picture. Nothing a peer wrote moves the cursor or breaks markup.
+ */
+
+/** Controls, line separators, marks that reorder text, and halves of characters. */
+const UNPRINTABLE =
+  /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff0-\uffff]|\p{Cs}/gu
+const WIDE =
+  /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation}|[\u{20000}-\u{3fffd}]/u
+const ZERO_WIDTH = /\p{Mn}|\p{Me}/u
+
+const MAX_SCANNED = 4_096
+
+/** The text with everything that does not print written as an escape. */
+export function printable(text: string): string {
+  return text.slice(0, MAX_SCANNED).replace(UNPRINTABLE, (char) => `\\u{${(char.codePointAt(0) ?? 0).toString(16)}}`)
+}
+
+/** How many columns a terminal needs for it. */
+export function displayWidth(text: string): number {
+  let width = 0
+  for (const char of text) width += columnsOf(char)
+  return width
+}
+
+/** At most `columns` wide, with an ellipsis where something was cut. */
+export function clip(text: string, columns: number): string {
+  if (displayWidth(text) <= columns) return text
+  let width = 0
+  let kept = ''
+  for (const char of text) {
+    width += columnsOf(char)
+    if (width > columns - 1) break
+    kept += char
+  }
+  return columns < 1 ? '' : `${kept}…`
+}
+
+/** Exactly `columns` wide. */
+export function pad(text: string, columns: number, side: 'left' | 'right' = 'left'): string {
+  const fitted = clip(text, columns)
+  const space = ' '.repeat(Math.max(0, columns - displayWidth(fitted)))
+  return side === 'left' ? fitted + space : space + fitted
+}
+
+function columnsOf(char: string): number {
+  if (char.charCodeAt(0) < 0x300) return 1
+  if (ZERO_WIDTH.test(char)) return 0
+  return WIDE.test(char) ? 2 : 1
+}
+
+/** Text for XML content and attributes. */
+export function escapeXml(text: string): string {
+  return printable(text).replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`)
+}
+
+const UNITS = [
+  { from: 3_600_000, unit: 'h' },
+  { from: 60_000, unit: 'min' },
+  { from: 1_000, unit: 's' },
+] as const
+
+/** A duration in the unit a person would choose, three digits of it. */
+export function showMs(ms: number): string {
+  for (const { from, unit } of UNITS) {
+    if (ms >= from) return `${Number((ms / from).toPrecision(3))} ${unit}`
+  }
+  return `${Number(ms.toPrecision(3))} ms`
+}
