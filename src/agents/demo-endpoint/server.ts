@@ -142,7 +142,10 @@ function cut(outgoing: ServerResponse): void {
 
 function drained(outgoing: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
-    outgoing.once('drain', resolve)
-    outgoing.once('close', resolve)
+    const end = () => {
+      outgoing.off('drain', end).off('close', end)
+      resolve()
+    }
+    outgoing.once('drain', end).once('close', end)
   })
 }
