@@ -51,8 +51,13 @@ export function findAgent(catalogue: Catalogue, id: string): ListedAgent {
   if (bad !== undefined) throw new RegistryError('bad_entry', id, `${bad.origin}: ${bad.problem}`)
   const near = nearest(id, [...catalogue.agents.keys()])
   const hint = near === undefined ? undefined : `did you mean "${near}"?`
-  const details = [hint, ...catalogue.warnings].filter((detail) => detail !== undefined)
-  throw new RegistryError('unknown_agent', id, details.length > 0 ? details.join('; ') : undefined)
+  throw new RegistryError('unknown_agent', id, hint ?? STATES[catalogue.indexState])
+}
+
+/** What may be the matter when an id is not there. */
+const STATES: Readonly<Partial<Record<IndexState, string>>> = {
+  absent: 'the index could not be fetched, so only the built-in agents are known',
+  stale: 'the index could not be fetched, so an old copy of it was searched',
 }
 
 const EMPTY: AgentDocument = { agents: [], problems: [] }

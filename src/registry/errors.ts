@@ -157,5 +157,5 @@ export function describeFailure(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const inner = error.cause instanceof Error ? error.cause : error
   const code = (inner as NodeJS.ErrnoException).code
-  return code === undefined || inner.message.includes(code) ? inner.message : `${code} ${inner.message}`
+  return code === undefined || inner.message.includes(code) ? inner.message : `${code} ${inner.message}`.trim()
 }

@@ -71,7 +71,8 @@ export async function download(url: string, options: Download): Promise<string> 
 async function openFile(url: string): Promise<Body> {
   try {
     const path = fileURLToPath(url)
-    return { chunks: createReadStream(path), totalBytes: (await stat(path)).size }
+    const { size } = await stat(path)
+    return { chunks: createReadStream(path), totalBytes: size }
   } catch (error) {
     throw new RegistryError('network', url, describeFailure(error), error)
   }

@@ -63,7 +63,7 @@ export class ProgressLine {
     if (this.#latest === undefined) return
     this.#frame = (this.#frame + 1) % FRAMES.length
     const text = `${FRAMES[this.#frame]} ${describe(this.#latest)}${drawBar(this.#latest)}`
-    this.#stream.write(`\r\x1b[K${text.slice(0, (this.#stream.columns ?? 80) - 1)}`)
+    this.#stream.write(`\r\x1b[K${text.slice(0, (this.#stream.columns || 80) - 1)}`)
   }
 }
 

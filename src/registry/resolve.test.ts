@@ -271,7 +271,7 @@ describe('the index', () => {
     expect(registry.catalogue.indexState).toBe('absent')
     expect(registry.find('openai-agent').origin).toBe('built-in')
     expect(warnings.join()).toContain('cannot fetch')
-    expect(() => registry.find('tool')).toThrow(/cannot fetch/)
+    expect(() => registry.find('tool')).toThrow(/index could not be fetched/)
   })
 
   it('that is no index does not replace the good copy', async () => {

@@ -230,6 +230,21 @@ describe('registry install', () => {
     expect(JSON.parse(both[1]?.stdout ?? '')).toMatchObject({ id: 'tool', kind: 'binary', version: '1.0.0' })
   })
 
+  it('that is interrupted leaves nothing and says so', async () => {
+    const slow = entry('slow', {
+      binary: { [HERE]: { archive: `${server.url}/slow.tgz`, cmd: 'x', sha256: 'a'.repeat(64) } },
+    })
+    const agents = join(home, 'slow.json')
+    writeFileSync(agents, JSON.stringify({ agents: [slow] }))
+    server.pages.set('/slow.tgz', 0)
+    const { child, exit, stderr } = start('install', 'slow', '--agents', agents, '--index', agents)
+    while (!stderr().includes('downloading')) await sleep(20)
+    child.kill('SIGTERM')
+    expect(await exit).toBe(143)
+    expect(stderr()).toContain('interrupted')
+    expect(readdirSync(join(home, '.stdio-bus/registry/tmp'))).toEqual([])
+  })
+
   it('refuses what it cannot do: unknown ids and distributions are mistakes of the user', async () => {
     const unknown = await finish('install', 'alpa', ...flags)
     expect(unknown).toMatchObject({ code: 2, stdout: '' })

@@ -88,14 +88,22 @@ function act(subcommand: Subcommand) {
       await subcommand(context, ...(given.slice(0, -2) as never[]))
     } catch (error) {
       line.finish()
-      if (!(error instanceof RegistryError)) throw error
-      process.stderr.write(`${pc.red('error')}: ${error.message}\n`)
-      process.exitCode = interrupt.exitCode() ?? error.exitCode
+      process.exitCode = explain(error, interrupt.exitCode())
     } finally {
       line.finish()
       interrupt.stop()
     }
   }
+}
+
+function explain(error: unknown, interruptCode: number | undefined): number {
+  if (interruptCode !== undefined) {
+    process.stderr.write('interrupted; nothing was installed\n')
+    return interruptCode
+  }
+  if (!(error instanceof RegistryError)) throw error
+  process.stderr.write(`${pc.red('error')}: ${error.message}\n`)
+  return error.exitCode
 }
 
 function optionsOf(sources: RegistrySources, flags: Flags, line: ProgressLine, signal: AbortSignal): RegistryOptions {
