@@ -255,6 +255,13 @@ describe('8.4 a problem has its place, what was found and what is allowed', () =
     ])
   })
 
+  it('one mistake is told once', () => {
+    const problems = problemsOf('{ "pools": [{ "id": "a", "comand": "cat" }] }')
+    expect(problems.map(({ path, suggestion }) => `${path}: ${suggestion}`)).toEqual([
+      'pools[0].comand: did you mean "command"?',
+    ])
+  })
+
   it('4.1.1 a socket path of 103 bytes fits', () => {
     expect(problemsOf(`{ ${POOL}, "listen": { "unix": "/${'x'.repeat(102)}" } }`)).toEqual([])
   })

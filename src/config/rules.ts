@@ -44,7 +44,9 @@ export function checkRules(value: unknown, context: RuleContext): Finding[] {
 function eachPoolHasOneProgram(file: Raw): Finding[] {
   return poolsOf(file).flatMap(({ entry, path }) => {
     const given = WAYS_TO_NAME_A_PROGRAM.filter((key) => Object.hasOwn(entry, key))
-    if (given.length === 1) return []
+    // A misspelt one is reported as an unknown key, with the right spelling.
+    const isMisspelt = Object.keys(entry).some((key) => suggest(key, WAYS_TO_NAME_A_PROGRAM) !== undefined)
+    if (given.length === 1 || (given.length === 0 && isMisspelt)) return []
     const found = given.length === 0 ? 'none of them' : listOf(given.map(quote), 'and')
     return [{ path, found, allowed: 'exactly one of "command", "agent" and "registry"' }]
   })
