@@ -47,11 +47,11 @@ describe('the stdio door', () => {
     expect(code).toBe(7)
   })
 
-  it('pauses the input while nobody reads', async () => {
+  it('pauses the input when its reader pauses', async () => {
     const stdin = new PassThrough({ highWaterMark: 1 })
-    openStdio((socket) => socket.on('error', () => {}), { stdin, stdout: new PassThrough() })
+    openStdio((socket) => socket.once('data', () => socket.pause()), { stdin, stdout: new PassThrough() })
     for (let n = 0; n < 100; n += 1) stdin.write(Buffer.alloc(16_384))
-    await new Promise(setImmediate)
+    for (let turn = 0; turn < 200; turn += 1) await new Promise(setImmediate)
     expect(stdin.isPaused()).toBe(true)
     expect(stdin.writableLength).toBeGreaterThan(1_000_000)
   })
