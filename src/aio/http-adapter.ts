@@ -139,5 +139,6 @@ function parseJson(text: string): { readonly json: unknown } | undefined {
 function causeOf(error: unknown): string {
   const cause = (error as { cause?: JsonObject })?.cause
   const code = cause?.['code'] ?? (error as { code?: unknown })?.code
+  if (cause?.['message'] === 'bad port') return 'its port is one of those that HTTP clients refuse'
   return typeof code === 'string' ? code : 'the connection failed'
 }
