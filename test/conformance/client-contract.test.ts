@@ -25,7 +25,7 @@ describe('clients', () => {
 
   test('3.2 the next client at a freed descriptor is another client', async () => {
     verifies('3.2-never-reused', '7.3-late-answers')
-    const bus = await startBus({ config: config(pool('slow')) })
+    const bus = await startBus({ config: config(pool('slow')), doors: ['tcp'] })
     const first = await bus.connect()
     first.send({ id: 'same', method: 'm', sessionId: 's', params: { ms: 400, who: 'first' } })
     await bus.statusWhere('the request is outstanding', (status) => status.outstanding === 1)
