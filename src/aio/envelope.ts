@@ -33,7 +33,8 @@ export function readEnvelope(message: JsonObject, ids: TraceIds): Envelope | Ref
   if (traceId !== undefined && (typeof traceId !== 'string' || !ids.isValid(traceId))) return refuse('bad_trace_id')
   const params = readParams(message)
   return {
-    ...name,
+    agent: name.agent,
+    method: name.method,
     params,
     id: requestId(message),
     traceId,

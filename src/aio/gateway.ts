@@ -208,9 +208,14 @@ export class Gateway implements CallHost {
   /** Gives the call its place in the graph and its row in the trace. */
   #record(caller: Caller, envelope: Envelope, bytes: number, agent: AgentSpec | undefined): OpenCall {
     const { ids, traces } = this.#options
-    const { parentId, ...placement } = this.#parents.place(caller, envelope.traceId, envelope.meta)
-    const traceId = placement.traceId ?? ids.issue()
-    const place = { ...placement, traceId, callId: ids.allocate(traceId, envelope.id ?? null) }
+    const {
+      traceId: joined,
+      parentId,
+      depth,
+      otelTraceId,
+    } = this.#parents.place(caller, envelope.traceId, envelope.meta)
+    const traceId = joined ?? ids.issue()
+    const place = { traceId, callId: ids.allocate(traceId, envelope.id ?? null), depth, otelTraceId }
     this.#parents.remember(place)
     traces.begin({
       traceId,
@@ -226,7 +231,7 @@ export class Gateway implements CallHost {
       input: envelope.params ?? {},
       bytesIn: bytes,
       startedAtMs: this.nowMs(),
-      ...(place.otelTraceId === undefined ? {} : { otelTraceId: place.otelTraceId }),
+      ...(otelTraceId === undefined ? {} : { otelTraceId }),
     })
     const call = new OpenCall(this, caller, envelope, place, agent?.timeoutMs ?? 0)
     this.#open.add(call)

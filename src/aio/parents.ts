@@ -7,6 +7,7 @@
  */
 import type { JsonObject } from './json-object.ts'
 import type { Caller, TraceIds } from './port.ts'
+import { Recent } from './recent.ts'
 
 export const MAX_DEPTH = 32
 const REMEMBERED_CALLS = 10_000
@@ -36,8 +37,8 @@ export function callKey(call: { readonly traceId: string; readonly callId: numbe
 
 export class Parents {
   readonly #ids: TraceIds
-  readonly #calls = new Map<string, Ancestor>()
-  readonly #spans = new Map<string, Ancestor>()
+  readonly #calls = new Recent<Ancestor>(REMEMBERED_CALLS)
+  readonly #spans = new Recent<Ancestor>(REMEMBERED_CALLS)
   readonly #openAtWorker = new Map<string, Set<Ancestor>>()
 
   constructor(ids: TraceIds) {
@@ -66,7 +67,7 @@ export class Parents {
   }
 
   remember(call: Ancestor): void {
-    keep(this.#calls, callKey(call), call)
+    this.#calls.set(callKey(call), call)
   }
 
   opened(worker: string, call: Ancestor): void {
@@ -87,7 +88,7 @@ export class Parents {
   /** The `traceparent` an agent gets, by which its own calls find their parent. */
   traceparent(call: Ancestor): string {
     const spanId = this.#ids.spanId(call.traceId, call.callId)
-    keep(this.#spans, spanId, call)
+    this.#spans.set(spanId, call)
     return `00-${call.otelTraceId ?? this.#ids.otelTraceId(call.traceId)}-${spanId}-01`
   }
 
@@ -96,13 +97,6 @@ export class Parents {
     const open = [...(this.#openAtWorker.get(caller.key) ?? [])]
     return traceId === undefined ? open : open.filter((call) => call.traceId === traceId)
   }
-}
-
-function keep(map: Map<string, Ancestor>, key: string, call: Ancestor): void {
-  map.set(key, call)
-  if (map.size <= REMEMBERED_CALLS) return
-  const oldest = map.keys().next()
-  if (!oldest.done) map.delete(oldest.value)
 }
 
 function readTraceparent(text: unknown): { otelTraceId: string; spanId: string } | undefined {
