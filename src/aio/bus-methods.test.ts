@@ -78,7 +78,7 @@ describe('methods of the bus', () => {
   })
 
   it('says when the store fails, and not what it said', async () => {
-    const queries = { ask: () => Promise.reject(new Error('disk /secret/path')) }
+    const queries = { query: () => Promise.reject(new Error('disk /secret/path')) }
     const { reply } = await ask('bus::traces.list', {}, CLIENT, { queries })
     expect(reply['error']).toMatchObject({ code: -32603, data: { reason: 'trace_query_failed' } })
     expect(JSON.stringify(reply)).not.toContain('secret')

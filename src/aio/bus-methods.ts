@@ -24,9 +24,9 @@ export interface BusContext {
 type Row = (context: BusContext, params: unknown) => Answer | Promise<Answer>
 
 const query =
-  (question: Parameters<TraceQueries['ask']>[0]): Row =>
+  (method: Parameters<TraceQueries['query']>[0]): Row =>
   async (context, params) => {
-    const answer = await context.queries.ask(question, params)
+    const answer = await context.queries.query(method, params)
     return 'fault' in answer ? { error: answer.fault } : { result: JSON.parse(answer.text) as unknown }
   }
 

@@ -149,5 +149,5 @@ export type TraceAnswer = { readonly text: string } | { readonly fault: ErrorBod
 
 /** Checks the parameters itself; an answer sees every call whose own answer was delivered. */
 export interface TraceQueries {
-  ask(question: 'list' | 'get' | 'stats' | 'export', params: unknown): Promise<TraceAnswer>
+  query(method: 'list' | 'get' | 'stats' | 'export', params: unknown): Promise<TraceAnswer>
 }
