@@ -47,6 +47,7 @@ const PATHS = {
   resultInnerTaskId: ['result', 'task', 'taskId'],
   resultRequestState: ['result', 'requestState'],
   resultSubscriptionId: ['result', '_meta', `${MCP}/subscriptionId`],
+  resultSessions: ['result', 'sessions'],
   errorCode: ['error', 'code'],
 } as const satisfies Record<string, readonly string[]>
 
