@@ -49,11 +49,12 @@ export interface EngineError {
 export type EngineReply = { seq: number; value: unknown } | { seq: number; error: EngineError }
 
 /** Why a store does not work; the operator is told what to do about each. */
-export type FailureReason = 'in_use' | 'disk_full' | 'corrupt' | 'cannot_open' | 'slow' | 'failed'
+export type FailureReason = 'in_use' | 'disk_full' | 'disk_error' | 'corrupt' | 'cannot_open' | 'slow' | 'failed'
 
 const REASONS: Record<number, FailureReason> = {
   [SQLITE.busy]: 'in_use',
   [SQLITE.full]: 'disk_full',
+  [SQLITE.ioError]: 'disk_error',
   [SQLITE.corrupt]: 'corrupt',
   [SQLITE.notDatabase]: 'corrupt',
   [SQLITE.cannotOpen]: 'cannot_open',

@@ -9,6 +9,7 @@ const WIDE =
   /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation}|[\u{20000}-\u{3fffd}]/u
 const ZERO_WIDTH = /\p{Mn}|\p{Me}/u
 
+/** More of one line helps nobody. */
 const MAX_SCANNED = 4_096
 
 /** The text with everything that does not print written as an escape. */

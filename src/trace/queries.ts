@@ -8,10 +8,12 @@ import type { QueryFault } from './query-params.ts'
 
 export class QueryRefusal extends Error {
   readonly fault: QueryFault
+  readonly data: QueryFault['data']
 
   constructor(fault: QueryFault) {
     super(fault.message)
     this.fault = fault
+    this.data = fault.data
   }
 }
 

@@ -25,6 +25,7 @@ export interface LinkTimes {
 const ADVICE: Record<FailureReason, string> = {
   in_use: 'another bus is using it; give this one its own aio.store.path',
   disk_full: 'the disk is full; make room, and the store is tried again by itself',
+  disk_error: 'the disk reports an error; the store is tried again by itself',
   corrupt: 'the file is damaged or not a trace store; move it away or name another under aio.store.path',
   cannot_open: 'the file cannot be opened; check that its folder exists and may be written',
   slow: 'the disk does not answer in time',

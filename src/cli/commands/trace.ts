@@ -1,0 +1,240 @@
+/**
+ * `stdio-bus trace`: what has been called through the bus, as a list, a tree, a graph, a live stream or a document.
+ *
+ * Asks the running bus, or with `--store` reads the file itself; both give the same documents.
+ */
+import { writeFileSync } from 'node:fs'
+import { type Command, InvalidArgumentError, Option } from 'commander'
+import type { TraceDocument, TraceSummary } from '../../trace/document.ts'
+import type { TailItem } from '../../trace/tail.ts'
+import { UserMistake } from '../user-mistake.ts'
+import { VERSION } from '../version.ts'
+
+export interface SourceOptions {
+  readonly control?: string
+  readonly unix?: string
+  readonly store?: string
+}
+
+/** What the commands need of the world; tests bring their own. */
+export interface Surroundings {
+  readonly columns: number | undefined
+  readonly color: boolean
+  nowMs(): number
+  write(text: string): void
+}
+
+/** Whoever answers: the bus over its control socket, or a file. */
+interface Source {
+  ask(method: 'list' | 'get' | 'export', params: object): Promise<unknown>
+  follow(onItem: (item: TailItem) => void): Promise<void>
+  close(): void
+}
+
+const LOOK_MS = 250
+const EXPORT_FORMATS = ['otlp-json', 'aio'] as const
+const GRAPH_FORMATS = ['svg', 'mermaid'] as const
+
+/** A trace that is not there: nothing is wrong with the command. */
+export class UnknownTrace extends Error {
+  readonly exitCode = 1
+
+  constructor(traceId: string) {
+    super(`there is no trace ${JSON.stringify(traceId)}: \`stdio-bus trace ls\` shows those there are`)
+  }
+}
+
+export function addTrace(program: Command, surroundings: Surroundings = terminal()): void {
+  const trace = program.command('trace').description('what was called through the bus: list, look, follow, export')
+  const run =
+    <Args extends unknown[]>(act: (source: Source, world: Surroundings, ...args: Args) => Promise<void>) =>
+    async (...args: [...Args, unknown]): Promise<void> => {
+      const given = args.slice(0, -1) as Args
+      const source = await openSource(given.at(-1) as SourceOptions)
+      try {
+        await act(source, surroundings, ...given)
+      } finally {
+        source.close()
+      }
+    }
+
+  from(trace.command('ls').description('the newest traces'))
+    .option('--agent <name>', 'only those in which this agent was called')
+    .addOption(new Option('--status <status>', 'only these').choices(['active', 'error', 'completed']))
+    .option('--since <time>', 'an ISO 8601 time, or how long ago: 15m, 2h, 7d')
+    .option('--limit <count>', 'how many at most', parseCount)
+    .option('--json', 'print one JSON document')
+    .action(run(list))
+  from(trace.command('show').description('the calls of a trace as a tree with times; TRACE_ID#CALL shows one call'))
+    .argument('<trace_id>')
+    .option('--json', 'print the whole document')
+    .action(run(show))
+  from(trace.command('graph').description('the execution graph of a trace as a picture'))
+    .argument('<trace_id>')
+    .addOption(new Option('--format <format>', 'what to write').choices(GRAPH_FORMATS).default('svg'))
+    .option('-o, --output <file>', 'where to (default: standard output)')
+    .action(run(graph))
+  from(trace.command('tail').description('every call as it begins and ends, until interrupted'))
+    .option('--json', 'print one JSON object a line')
+    .action(run(tail))
+  from(trace.command('export').description('a trace for other programs'))
+    .argument('<trace_id>')
+    .addOption(new Option('--format <format>', 'what to write').choices(EXPORT_FORMATS).default('aio'))
+    .option('-o, --output <file>', 'where to (default: standard output)')
+    .action(run(exportTrace))
+}
+
+function from(command: Command): Command {
+  return command
+    .option('--control <path>', 'the control socket of the bus (default: the only running bus)')
+    .option('--unix <path>', 'or a Unix socket it listens on')
+    .option('--store <file>', 'or read this trace store, without a bus')
+}
+
+interface ListOptions extends SourceOptions {
+  readonly agent?: string
+  readonly status?: string
+  readonly since?: string
+  readonly limit?: number
+  readonly json?: boolean
+}
+
+async function list(source: Source, world: Surroundings, options: ListOptions): Promise<void> {
+  const { agent, status, limit } = options
+  const since = options.since === undefined ? undefined : readSince(options.since, world.nowMs())
+  const answer = (await source.ask('list', { agent, status, since, limit })) as { traces: TraceSummary[] }
+  if (options.json) return world.write(`${JSON.stringify(answer, null, 2)}\n`)
+  if (answer.traces.length === 0) return world.write('no traces\n')
+  const { renderList } = await import('../../trace/render-list.ts')
+  world.write(renderList(answer.traces, drawing(world)))
+}
+
+async function show(source: Source, world: Surroundings, name: string, options: { json?: boolean }): Promise<void> {
+  const [traceId = '', callId] = name.split('#')
+  const trace = await getTrace(source, traceId)
+  if (callId === undefined) {
+    const { renderTree } = await import('../../trace/render-tree.ts')
+    return world.write(options.json ? `${JSON.stringify(trace, null, 2)}\n` : renderTree(trace, drawing(world)))
+  }
+  const call = trace.calls.find(({ id }) => String(id) === callId)
+  if (call === undefined) throw new UnknownTrace(name)
+  const { renderCall } = await import('../../trace/render-call.ts')
+  world.write(options.json ? `${JSON.stringify(call, null, 2)}\n` : renderCall(traceId, call, drawing(world)))
+}
+
+interface FileOptions extends SourceOptions {
+  readonly format: string
+  readonly output?: string
+}
+
+async function graph(source: Source, world: Surroundings, traceId: string, options: FileOptions): Promise<void> {
+  const trace = await getTrace(source, traceId)
+  const draw =
+    options.format === 'svg'
+      ? (await import('../../trace/render-svg.ts')).renderSvg
+      : (await import('../../trace/render-mermaid.ts')).renderMermaid
+  deliver(draw(trace), world, options.output)
+}
+
+async function exportTrace(source: Source, world: Surroundings, traceId: string, options: FileOptions): Promise<void> {
+  const document = await known(source.ask('export', { trace_id: traceId, format: options.format }), traceId)
+  deliver(`${JSON.stringify(document, null, 2)}\n`, world, options.output)
+}
+
+async function tail(source: Source, world: Surroundings, options: { json?: boolean }): Promise<void> {
+  const { renderTailItem } = await import('../../trace/render-list.ts')
+  await source.follow((item) => {
+    world.write(options.json ? `${JSON.stringify(item)}\n` : renderTailItem(item, drawing(world)))
+  })
+}
+
+async function getTrace(source: Source, traceId: string): Promise<TraceDocument> {
+  return (await known(source.ask('get', { trace_id: traceId }), traceId)) as TraceDocument
+}
+
+/** Both sources refuse an unknown trace with the same reason. */
+async function known(asked: Promise<unknown>, traceId: string): Promise<unknown> {
+  try {
+    return await asked
+  } catch (error) {
+    const { reason } = ((error as { data?: unknown }).data ?? {}) as { reason?: unknown }
+    throw reason === 'unknown_trace' ? new UnknownTrace(traceId) : error
+  }
+}
+
+function openSource(options: SourceOptions): Promise<Source> {
+  const ways = [options.control, options.unix, options.store].filter((way) => way !== undefined)
+  if (ways.length > 1)
+    throw new UserMistake('give one of --control, --unix and --store: each names the traces to look at')
+  return options.store === undefined ? busSource(options) : fileSource(options.store)
+}
+
+async function busSource({ control, unix }: SourceOptions): Promise<Source> {
+  const { askControl, followControl } = await import('../../console/control-client.ts')
+  const bus = { control, unix }
+  return {
+    ask: (method, params) => askControl(bus, `traces.${method}`, params),
+    follow: async (onItem) => void (await followControl(bus, 'traces.tail', {}, (item) => onItem(item as TailItem))),
+    close: () => {},
+  }
+}
+
+async function fileSource(path: string): Promise<Source> {
+  const { openStoreFile } = await import('../../trace/store-file.ts')
+  const { QueryRefusal } = await import('../../trace/queries.ts')
+  const { tailItem } = await import('../../trace/tail.ts')
+  const file = await openStoreFile(path, { version: VERSION })
+  return {
+    async ask(method, params) {
+      const answer = await file.query(method, params)
+      if ('fault' in answer) throw new QueryRefusal(answer.fault)
+      return JSON.parse(answer.text)
+    },
+    async follow(onItem) {
+      for (;;) {
+        for (const event of file.look()) onItem(tailItem(event))
+        await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
+      }
+    },
+    close: () => file.close(),
+  }
+}
+
+const UNIT_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+
+function readSince(text: string, nowMs: number): number {
+  const [, count, unit = ''] = /^(\d{1,6})([smhd])$/.exec(text) ?? []
+  if (count !== undefined) return nowMs - Number(count) * (UNIT_MS[unit] ?? 0)
+  const ms = /^\d{4}-\d\d-\d\d/.test(text) ? Date.parse(text) : Number.NaN
+  if (Number.isNaN(ms))
+    throw new UserMistake(`--since ${text}: give an ISO 8601 time, or how long ago as 30s, 15m, 2h, 7d`)
+  return ms
+}
+
+function parseCount(text: string): number {
+  const count = Number(text)
+  if (!Number.isInteger(count) || count < 1 || count > 1_000)
+    throw new InvalidArgumentError('an integer from 1 to 1000')
+  return count
+}
+
+/** A trace may hold what its calls held, so a new file is its owner's only. */
+function deliver(text: string, world: Surroundings, file: string | undefined): void {
+  if (file === undefined) world.write(text)
+  else writeFileSync(file, text, { mode: 0o600 })
+}
+
+function drawing({ columns, color }: Surroundings): { columns?: number; color: boolean } {
+  return columns === undefined ? { color } : { columns, color }
+}
+
+/** A reader like `head` that has seen enough is no failure. */
+function terminal(): Surroundings {
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1))
+  return {
+    columns: process.stdout.columns,
+    color: process.stdout.isTTY === true && process.env['NO_COLOR'] === undefined,
+    nowMs: Date.now,
+    write: (text) => void process.stdout.write(text),
+  }
+}
