@@ -1,0 +1,59 @@
+/**
+ * Whom to talk to: from the options of the command to one address.
+ *
+ * It starts and connects nothing. Invariant: exactly one target, or a mistake that says what to leave out.
+ */
+import { fileURLToPath } from 'node:url'
+import { UserMistake } from '../user-mistake.ts'
+import { splitCommandLine } from './command-line.ts'
+
+export interface ChatOptions {
+  readonly agent?: string
+  readonly unix?: string
+  readonly tcp?: string
+  readonly pool?: string
+  readonly demo?: boolean
+}
+
+export type Target =
+  | { readonly kind: 'child'; readonly command: string; readonly args: readonly string[] }
+  | { readonly kind: 'unix'; readonly path: string; readonly pool: string | undefined }
+  | { readonly kind: 'tcp'; readonly host: string; readonly port: number; readonly pool: string | undefined }
+
+const openAiAgent = new URL('../../agents/openai/main.js', import.meta.url)
+
+/** `command` is what followed `--`; with nothing named it is the demo. */
+export function chooseTarget(options: ChatOptions, command: readonly string[]): Target {
+  const named = [
+    options.agent !== undefined && '--agent',
+    options.unix !== undefined && '--unix',
+    options.tcp !== undefined && '--tcp',
+    options.demo && '--demo',
+    command.length > 0 && 'the command after --',
+  ].filter((name) => typeof name === 'string')
+  if (named.length > 1) throw new UserMistake(`${named.join(' and ')} name different agents; leave all but one out`)
+  const { unix, tcp, pool } = options
+  if (unix !== undefined) return { kind: 'unix', path: unix, pool }
+  if (tcp !== undefined) return { kind: 'tcp', ...parseAddress(tcp), pool }
+  if (pool !== undefined) throw new UserMistake('--pool names a pool of a bus; say which bus with --unix or --tcp')
+  if (options.agent !== undefined) return toChild(splitCommandLine(options.agent))
+  if (command.length > 0) return toChild(command)
+  return toChild([process.execPath, fileURLToPath(openAiAgent), '--demo'])
+}
+
+function toChild(words: readonly string[]): Target {
+  const [command, ...args] = words
+  if (!command) throw new UserMistake('--agent needs a command line, like --agent "opencode acp"')
+  return { kind: 'child', command, args }
+}
+
+const address = /^(?:\[([^\]]+)\]|([^:]+)):(\d+)$/
+
+function parseAddress(text: string): { host: string; port: number } {
+  const [, ipv6, name, port] = address.exec(text) ?? []
+  const host = ipv6 ?? name
+  if (host === undefined || Number(port) < 1 || Number(port) > 65_535) {
+    throw new UserMistake(`--tcp ${JSON.stringify(text)} is no address; write HOST:PORT, like 127.0.0.1:7400`)
+  }
+  return { host, port: Number(port) }
+}
