@@ -12,8 +12,9 @@ export class Bench {
   #loads = new Map()
 
   /** `start` holds what every target is started with: the program to measure, where profiles go. */
-  constructor(pace, start = {}) {
+  constructor(pace, placement, start) {
     this.pace = pace
+    this.placement = placement
     this.start = start
   }
 
@@ -28,14 +29,21 @@ export class Bench {
     for (const [index, key] of keys.entries()) {
       if (this.#targets.has(key)) continue
       const { kind, as, ...options } = wants[index]
-      this.#targets.set(key, await startTarget(kind, { ...options, ...this.start }))
+      const target = await startTarget(kind, { ...options, ...this.start })
+      this.placement.placeSubject(target.pid)
+      this.placement.placeOthers(...target.workerPids)
+      this.#targets.set(key, target)
     }
     return keys.map((key) => this.#targets.get(key))
   }
 
   /** A load generator by name: a second one may hold idle connections while the first one works. */
   load(name = 'load') {
-    if (!this.#loads.has(name)) this.#loads.set(name, startLoad())
+    if (!this.#loads.has(name)) {
+      const load = startLoad()
+      this.placement.placeOthers(load.pid)
+      this.#loads.set(name, load)
+    }
     return this.#loads.get(name)
   }
 

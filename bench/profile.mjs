@@ -3,6 +3,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 const TOP = 30
+/** The start of the program is not what is measured. */
+const START_US = 1_000_000
 
 export function topFunctions(folder) {
   const selfUs = new Map()
@@ -18,7 +20,10 @@ export function topFunctions(folder) {
 
 function addProfile({ nodes, samples, timeDeltas }, selfUs) {
   const nameById = new Map(nodes.map(({ id, callFrame }) => [id, nameOf(callFrame)]))
+  let atUs = 0
   samples.forEach((id, index) => {
+    atUs += timeDeltas[index]
+    if (atUs < START_US) return
     const name = nameById.get(id)
     selfUs.set(name, (selfUs.get(name) ?? 0) + timeDeltas[index])
   })

@@ -63,6 +63,6 @@ const LEGEND = `A request and its answer are two lines. CPU is the time of the b
 limit: the blind pipe for \`1c-1w\` rows, the same bus with little of it for \`against\` rows. A row is named door, length of a line, clients,
 workers, requests in flight per client. Busy is the share of one core; of several workers the busiest counts.`
 
-export function markdownOf({ machine: { node, cpu, cores }, mode, rows }) {
-  return `# Benchmarks (${mode})\n\n${node}, ${cores} cores, ${cpu}\n\n${tableOf(rows)}\n\n${LEGEND}\n`
+export function markdownOf({ machine: { node, cpu, cores }, mode, placement, rows }) {
+  return `# Benchmarks (${mode})\n\n${node}, ${cores} cores, ${cpu}; placement: ${placement}\n\n${tableOf(rows)}\n\n${LEGEND}\n`
 }

@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { Bench } from './bench.mjs'
+import { choosePlacement, PLACEMENT_NAMES } from './placement.mjs'
 import { topFunctions } from './profile.mjs'
 import { judge, machine, markdownOf, tableOf } from './report.mjs'
 import { memoryRows, soakRows } from './rows/memory.mjs'
@@ -16,14 +17,15 @@ import { scaleRows } from './rows/scale.mjs'
 import { noiseRows, trafficRows } from './rows/traffic.mjs'
 import { wireRows } from './rows/wire.mjs'
 
-const USAGE = `Usage: npm run bench -- [--quick] [--soak] [--only NAME] [--profile] [--program FILE] [--list]
+const USAGE = `Usage: npm run bench -- [--quick] [--soak] [--only NAME] [--profile] [--program FILE] [--placement NAME] [--list]
 
-  --quick         short rounds, about two minutes in all
-  --soak          only ten minutes of full load, and how the memory develops
-  --only NAME     only rows whose name contains NAME; the kept result stays as it is
-  --profile       run the bus with --cpu-prof and print where its time went (its figures are then worth less)
-  --program FILE  measure another build of the bus than dist/cli/main.js; the kept result stays as it is
-  --list          print the names of all rows
+  --quick           short rounds, about two minutes in all
+  --soak            only ten minutes of full load, and how the memory develops
+  --only NAME       only rows whose name contains NAME; the kept result stays as it is
+  --profile         run the bus with --cpu-prof and print where its time went (its figures are then worth less)
+  --program FILE    measure another build of the bus than dist/cli/main.js; the kept result stays as it is
+  --placement NAME  ${PLACEMENT_NAMES.join(', ')}: the bus on a core of its own (default), all on one core, or as the scheduler likes
+  --list            print the names of all rows
 `
 
 const PACES = {
@@ -61,6 +63,7 @@ const options = {
   help: { type: 'boolean', default: false },
   only: { type: 'string', default: '' },
   program: { type: 'string' },
+  placement: { type: 'string', default: 'apart' },
 }
 
 /** Rows with many connections need as many descriptors, here and in the bus. */
@@ -100,7 +103,7 @@ function keep(name, report) {
   writeFileSync(join(results, `${name}.md`), markdownOf(report))
 }
 
-async function main({ quick, soak, profile, list, help, only, program }) {
+async function main({ quick, soak, profile, list, help, only, program, placement }) {
   if (help) return console.log(USAGE)
   const all = soak ? soakRows : [...wireRows, ...noiseRows, ...trafficRows, ...scaleRows, ...memoryRows]
   const rows = all.filter((row) => row.name.includes(only))
@@ -108,14 +111,17 @@ async function main({ quick, soak, profile, list, help, only, program }) {
   if (list) return console.log(rows.map((row) => row.name).join('\n'))
   if (process.platform !== 'linux')
     throw new Error('CPU time and memory of the bus are read from /proc: run this on Linux')
+  if (!PLACEMENT_NAMES.includes(placement)) throw new Error(`there is no placement ${placement}`)
+  const placed = choosePlacement(placement)
   const profileFolder = profile ? mkdtempSync(join(tmpdir(), 'stdio-bus-profile-')) : undefined
   const mode = quick ? 'quick' : 'full'
-  const bench = new Bench(PACES[mode], { program, profileFolder })
+  const bench = new Bench(PACES[mode], placed, { program, profileFolder })
   const measured = await measureAll(rows, bench).finally(() => bench.close())
-  console.log(tableOf(measured))
+  console.log(`placement: ${placed.name}\n\n${tableOf(measured)}`)
   if (profile) console.log(`\nOwn time of the bus:\n${topFunctions(profileFolder)}`)
   if (profile) rmSync(profileFolder, { recursive: true })
-  if (only === '' && !profile && !program) keep(soak ? 'soak' : 'latest', { mode, machine: machine(), rows: measured })
+  if (only === '' && !profile && !program)
+    keep(soak ? 'soak' : 'latest', { mode, placement: placed.name, machine: machine(), rows: measured })
   if (measured.some((row) => row.error)) process.exitCode = 1
 }
 
