@@ -21,6 +21,8 @@ export interface BusOptions {
   readonly args?: readonly string[]
   readonly env?: Record<string, string>
   readonly workspace?: Workspace
+  /** Leave the control socket where the program puts it by itself. */
+  readonly defaultControl?: boolean
   /** Do not wait for `ready`. */
   readonly unready?: boolean
 }
@@ -166,7 +168,7 @@ export function testWorkspace(): Workspace {
 
 /** Starts a bus in a workspace whose end is the caller's business. */
 export async function launch(options: BusOptions, workspace: Workspace): Promise<Bus> {
-  const control = workspace.path('control.sock')
+  const control = controlPath(options, workspace)
   const [command, first] = busCommand()
   const args = [...first, ...serveArguments(options, workspace, control)]
   const env = busEnv(workspace, options.env)
@@ -181,8 +183,14 @@ function serveArguments(options: BusOptions, workspace: Workspace, control: stri
   const args: string[] = []
   if (options.config !== undefined) args.push('--config', workspace.write('bus.json', options.config))
   for (const door of options.doors ?? ['unix']) args.push(...doorFlag(door, workspace))
-  if (!options.args?.includes('--control')) args.push('--control', control)
+  const isNamed = options.defaultControl === true || options.args?.includes('--control')
+  if (!isNamed) args.push('--control', control)
   return [...args, ...(options.args ?? [])]
+}
+
+function controlPath(options: BusOptions, workspace: Workspace): string {
+  const at = options.args?.indexOf('--control') ?? -1
+  return (at === -1 ? undefined : options.args?.[at + 1]) ?? workspace.path('control.sock')
 }
 
 function doorFlag(door: Door, workspace: Workspace): string[] {
