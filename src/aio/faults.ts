@@ -78,7 +78,6 @@ const FAULTS = {
   unknown_sampling: params(
     (d) => `There is no sampling ${quote(d['sampling_id'])} of yours at this agent; begin with sampling.start`,
   ),
-  unknown_trace: params((d) => `There is no trace ${quote(d['trace_id'])}; bus::traces.list names those that are kept`),
 
   agent_timeout: failure(
     false,
