@@ -123,7 +123,9 @@ export class Engine {
   }
 
   #close(): void {
-    for (const db of [this.#db, this.#lock]) closeQuietly(db)
+    // Left to itself SQLite waits for the last statement to be collected before it empties its log.
+    attempt(() => this.#db?.exec('PRAGMA wal_checkpoint(TRUNCATE)'))
+    for (const db of [this.#db, this.#lock]) attempt(() => db?.close())
     this.#db = this.#lock = this.#writer = this.#source = undefined
   }
 }
@@ -146,9 +148,9 @@ function lastIds(db: Database): [string, number][] {
   return rows.map(({ trace_id, max_id }) => [trace_id, max_id])
 }
 
-/** A disk that failed once may fail again here; there is nothing left to save. */
-function closeQuietly(db: Database | undefined): void {
+/** For the way out: a disk that failed once may fail again, and there is nothing left to save. */
+function attempt(act: () => void): void {
   try {
-    db?.close()
+    act()
   } catch {}
 }
