@@ -4,7 +4,6 @@
  * Splitting and parsing are the SDK's. The end of the input is held back until what was asked has been answered, or for
  * `graceMs`. Invariant: nothing but protocol lines is written, one write each, and a full pipe holds the writer.
  */
-import { once } from 'node:events'
 import { Readable, type Writable } from 'node:stream'
 import { type AnyMessage, ndJsonStream, type Stream } from '@agentclientprotocol/sdk'
 import { SessionIdRouter } from './session-id-router.ts'
@@ -22,7 +21,7 @@ export function openStdio(input: Readable, output: Writable, graceMs: number, on
   let answered = () => {}
 
   const write = async (chunk: string | Uint8Array): Promise<void> => {
-    if (!output.write(chunk)) await Promise.race([once(output, 'drain'), once(output, 'close')])
+    if (!output.write(chunk)) await drained(output)
   }
   const settled = async (limitMs: number): Promise<void> => {
     if (owed === 0) return
@@ -55,4 +54,14 @@ export function openStdio(input: Readable, output: Writable, graceMs: number, on
     },
   })
   return { stream: { readable: lines.readable.pipeThrough(inbound), writable }, settled }
+}
+
+function drained(output: Writable): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      output.off('drain', end).off('close', end)
+      resolve()
+    }
+    output.once('drain', end).once('close', end)
+  })
 }
