@@ -169,7 +169,8 @@ export class Gateway implements CallHost {
     const { id, method, params, traceId } = envelope
     if (id === undefined) return
     const answer = await answerBus(this.#busContext(), caller, method, params)
-    this.#port.reply(caller, { jsonrpc: '2.0', id, ...answer, ...(traceId === undefined ? {} : { trace_id: traceId }) })
+    const echo = traceId === undefined || this.#isStrict(caller) ? {} : { trace_id: traceId }
+    this.#port.reply(caller, { jsonrpc: '2.0', id, ...answer, ...echo })
   }
 
   #busContext(): BusContext {
