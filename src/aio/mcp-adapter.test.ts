@@ -31,9 +31,11 @@ describe('a message to an MCP server', () => {
     const { port, call } = bench({ supportedVersions: ['2026-07-28'], capabilities: { tools: {} } })
     call('tools.list')
     await until(() => port.asked[0], 'a request')
-    expect((port.asked[0]?.message['params'] as Line)['_meta']).toMatchObject({
-      'io.modelcontextprotocol/protocolVersion': '2026-07-28',
-      'io.modelcontextprotocol/clientCapabilities': {},
+    expect(port.asked[0]?.message['params']).toMatchObject({
+      _meta: {
+        'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+        'io.modelcontextprotocol/clientCapabilities': {},
+      },
     })
   })
 
