@@ -5,6 +5,7 @@
  * and the same bytes in the same outboxes, always.
  */
 import { Core } from './core.ts'
+import type { Dialects } from './dialect.ts'
 import type { Action, BusEvent } from './events.ts'
 import { faultLine } from './faults.ts'
 import { Flow } from './flow.ts'
@@ -14,6 +15,8 @@ import { Router } from './router.ts'
 import { type BusSnapshot, takeSnapshot } from './snapshot.ts'
 import { StuckClock } from './stuck.ts'
 import { Supervisor } from './supervisor.ts'
+import { Switchboard } from './switchboard.ts'
+import { Tongues } from './tongue.ts'
 import type { BusSpec, ClientId, WorkerId } from './vocabulary.ts'
 
 type Apply = { readonly [T in BusEvent['type']]: (event: Extract<BusEvent, { type: T }>) => void }
@@ -27,24 +30,27 @@ export class Bus {
   readonly #apply: Apply
 
   /** `chance` yields numbers in [0, 1); give it a seed to repeat a run. */
-  constructor(spec: BusSpec, chance: () => number) {
+  constructor(spec: BusSpec, dialects: Dialects, chance: () => number) {
     this.#core = new Core(spec, chance)
     this.#flow = new Flow(this.#core, {
       takeLine: (peer, bytes, start, end) => this.#router.takeLine(peer, bytes, start, end),
       overflowed: (peer) => this.#router.overflowed(peer),
       finished: (peer) => this.#finished(peer),
     })
-    this.#router = new Router(this.#core, this.#flow, {
-      closeClient: (client) => this.#closeClient(client),
-      maybeFinish: (client) => this.#maybeFinish(client),
-    })
+    const host = {
+      closeClient: (client: Client) => this.#closeClient(client),
+      maybeFinish: (client: Client) => this.#maybeFinish(client),
+    }
+    const board = new Switchboard(this.#core, this.#flow, host, new Tongues(dialects))
+    this.#router = new Router(board)
     this.#supervisor = new Supervisor(this.#core, this.#flow, {
-      workerSpawned: (worker) => this.#supervisor.step(worker, 'started'),
-      workerOpened: (worker) => this.#router.serveWaiting(worker.pool),
-      workerEnded: (worker) => this.#router.workerEnded(worker),
+      workerSpawned: (worker) => this.#router.workerSpawned(worker),
+      workerOpened: (worker) => this.#router.workerOpened(worker),
+      workerEnded: (worker) => this.#router.farewells.workerEnded(worker),
+      workerLeft: (pool) => this.#router.workerLeft(pool),
       poolEmptied: (pool) => this.#router.poolEmptied(pool),
     })
-    this.#router.supervisor = this.#supervisor
+    board.supervisor = this.#supervisor
     this.#stuck = new StuckClock(this.#core, this.#flow, {
       closeStuckClient: (client, why) => this.#closeStuck(client, why),
       endStuckWorker: (worker) =>
@@ -153,6 +159,8 @@ export class Bus {
 
   #finished(peer: Peer): void {
     if (peer.kind === 'worker') this.#supervisor.finished(peer)
+    // For a client that speaks a stateful protocol the end of its input is its end (contract 4.1.2).
+    else if (peer.bonds.size > 0 && peer.door !== 'stdio') this.#hangUp(peer, 'flush')
     else this.#closeClient(peer)
   }
 
@@ -161,7 +169,7 @@ export class Bus {
     if (client.state !== 'open') return
     client.state = 'half-closed'
     client.isDeaf = true
-    this.#router.refuseQuestionsOf(client)
+    this.#router.farewells.refuseQuestionsOf(client)
     this.#core.timers.set(this.#core.nowMs + this.#core.spec.limits.halfCloseTimeoutMs, () => {
       if (client.state === 'half-closed' || client.state === 'closing') this.#hangUp(client, 'drop')
     })
@@ -190,7 +198,7 @@ export class Bus {
     if (client.state === 'closed') return
     client.state = 'closed'
     this.#core.clients.delete(client.id)
-    this.#router.clientGone(client)
+    this.#router.farewells.clientGone(client)
     this.#flow.forget(client)
     if (client.door === 'stdio') this.#shutdown()
   }
@@ -251,7 +259,7 @@ export class Bus {
   #flush(): void {
     if (this.#core.phase !== 'draining') return
     this.#core.phase = 'flushing'
-    this.#router.failOutstanding()
+    this.#router.farewells.failOutstanding()
     for (const client of [...this.#core.clients.values()]) this.#closeClient(client)
     this.#core.timers.set(this.#core.nowMs + FIXED.flushMs, () => {
       for (const client of [...this.#core.clients.values()]) this.#hangUp(client, 'drop')

@@ -79,6 +79,20 @@ export const FAULTS = {
   no_worker: { code: internal, message: 'No worker of the pool is available.', retryable: true },
   overloaded: { code: internal, message: 'The pool is busy and the request has waited too long.', retryable: true },
   shutting_down: { code: internal, message: 'The bus is shutting down.', retryable: true },
+  protocol_mismatch: {
+    code: CODE.invalidRequest,
+    message:
+      'The worker of this pool already speaks another protocol or another era of it; set protocol or era in the pool.',
+  },
+  not_when_shared: {
+    code: CODE.methodNotFound,
+    message: 'This cannot be told apart for several clients of one worker; use sharing isolated.',
+  },
+  not_with_lease: {
+    code: CODE.methodNotFound,
+    message: 'A subscription would hold the lease for ever; use sharing shared or isolated.',
+  },
+  task_not_owned: { code: CODE.invalidParams, message: 'The task belongs to another client, or is not known.' },
   client_gone: { code: internal, message: 'The client that this was put to has gone.' },
   no_client: { code: internal, message: 'No client can be told this was meant for; name its session.' },
 } as const satisfies Record<string, FaultRow>

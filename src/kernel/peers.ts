@@ -6,12 +6,14 @@
 
 import type { IdKey } from '../wire/envelope.ts'
 import { LineSplitter } from '../wire/frame.ts'
+import type { Bond } from './bonds.ts'
 import type { WorkerState } from './lifecycle.ts'
 import { Outbox } from './outbox.ts'
 import type { Pool } from './pools.ts'
 import type { Question, Request } from './requests.ts'
 import { Restarts } from './restarts.ts'
 import type { Session } from './sessions.ts'
+import type { Tongue } from './tongue.ts'
 import type { ClientId, Door, PoolId, SessionId, WorkerId } from './vocabulary.ts'
 
 /** Sources that wait until something they fill has room again. */
@@ -78,6 +80,8 @@ export class Client extends PeerBase {
   readonly questions = new Map<IdKey, Question>()
   /** The worker that it initialised, by pool (contract 6.6). */
   readonly bonds = new Map<PoolId, Bond>()
+  /** The workers that are its own, by pool (contract 6.7: isolated). */
+  readonly holdings = new Map<PoolId, Worker>()
   hasSpoken = false
 
   constructor(id: ClientId, door: Door, pool: PoolId | undefined, maxLineBytes: number, maxQueueBytes: number) {
@@ -86,14 +90,6 @@ export class Client extends PeerBase {
     this.door = door
     this.pool = pool
   }
-}
-
-/** What a client that has initialised a worker has with its pool. */
-export interface Bond {
-  worker: Worker
-  generation: number
-  /** Its `initialize`, to be repeated to a worker that was restarted. */
-  readonly initialize: Buffer
 }
 
 export class Worker extends PeerBase {
@@ -116,8 +112,33 @@ export class Worker extends PeerBase {
   sessions = new Map<SessionId, Session>()
   /** Its questions that no client has answered, by its own id. */
   questions = new Map<IdKey, Question>()
-  /** How many clients have initialised it. */
-  bonds = 0
+  readonly bonds = new Set<Bond>()
+  /** What it speaks, once a client has shown it. */
+  tongue: Tongue | undefined
+  /** The client it belongs to: its only one, or the one that has the lease. */
+  holder: Client | undefined
+  /** How far the bus's own handshake has come, and what the worker said. */
+  greeting: 'none' | 'asked' | 'done' = 'none'
+  welcome: Welcome | undefined
+  /** Sessions that a client is loading or resuming, and the request that does. */
+  claims = new Map<SessionId, Request>()
+  /** Requests under way whose answer may announce a session. */
+  announcing = 0
+  /** Lines for sessions that are not announced yet, in order. */
+  held: { readonly sessionId: SessionId; readonly line: Buffer }[] = []
+  heldBytes = 0
+  /** Progress tokens of outstanding requests, as the worker knows them. */
+  tokens = new Map<IdKey, Request>()
+  /** Who started a task, was asked something, or lent a server; bounded, the oldest are forgotten. */
+  tasks = new Map<string, Client>()
+  elicitations = new Map<string, Client>()
+  servers = new Map<string, Client>()
+  /** Who wants to hear of a resource. */
+  subscriptions = new Map<string, Set<Client>>()
+  /** It can close sessions. */
+  canClose = false
+  /** The level it was last told to log at. */
+  level = -1
   /** It leaves its pool when it ends. */
   isDismissed = false
   lastActivityMs = 0
@@ -159,7 +180,26 @@ export class Worker extends PeerBase {
     this.pid = undefined
     this.stuckMs = 0
     this.aliasesAll = false
+    this.greeting = 'none'
+    this.welcome = undefined
+    this.claims.clear()
+    this.announcing = 0
+    this.held = []
+    this.heldBytes = 0
+    this.tokens.clear()
+    this.tasks.clear()
+    this.elicitations.clear()
+    this.servers.clear()
+    this.subscriptions.clear()
+    this.level = -1
   }
+}
+
+/** What a worker said to the bus's `initialize`. */
+export interface Welcome {
+  /** Its result, as it was spelled. */
+  readonly result: Buffer
+  readonly version: string
 }
 
 export type Peer = Client | Worker

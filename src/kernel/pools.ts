@@ -5,6 +5,7 @@
  * worker of the pool is ready, so nobody is overtaken.
  */
 import { type Client, Gate, type Worker } from './peers.ts'
+import type { Tongue } from './tongue.ts'
 import type { PoolSpec } from './vocabulary.ts'
 
 /** A message of a client for which no worker was ready. */
@@ -15,6 +16,12 @@ export interface Waiting {
   readonly untilMs: number
 }
 
+/** A message that waits until its client has the lease of a worker. */
+export interface LeaseWaiter extends Waiting {
+  /** Only this worker will do. */
+  readonly worker: Worker | undefined
+}
+
 export class Pool {
   readonly spec: PoolSpec
   readonly workers: Worker[] = []
@@ -23,18 +30,24 @@ export class Pool {
   readonly gate = new Gate()
   /** Its configuration is gone or has changed: only what is bound to its workers still reaches them. */
   isRetired = false
+  /** What its workers speak, once one of them has shown it; never mixed on one worker. */
+  tongue: Tongue | undefined
+  /** A worker ended over the handshake: the next one is first asked for its era. */
+  probesFirst = false
+  /** Clients that wait for a lease, in order. */
+  leaseWaiters: LeaseWaiter[] = []
   #turn = 0
 
   constructor(spec: PoolSpec) {
     this.spec = spec
   }
 
-  /** The next ready worker, round-robin (contract 6.1). */
+  /** The next ready worker that is nobody's own, round-robin (contract 6.1). */
   next(): Worker | undefined {
     const { workers } = this
     for (let tried = 0; tried < workers.length; tried++) {
       const worker = workers[this.#turn++ % workers.length]!
-      if (worker.isReady) return worker
+      if (worker.isReady && worker.holder === undefined) return worker
     }
     return undefined
   }

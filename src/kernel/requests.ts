@@ -6,10 +6,13 @@
  * when its client has gone: a late answer must find nobody else. Bus-made ids are never reused.
  */
 import type { Envelope, IdKey } from '../wire/envelope.ts'
-import { FIELD } from '../wire/fields.ts'
+import { FIELD, type Field } from '../wire/fields.ts'
+import type { ClientRow } from './dialect.ts'
 import { FIXED } from './limits.ts'
 import type { Client, Worker } from './peers.ts'
 import type { Timer } from './timers.ts'
+import type { Tongue } from './tongue.ts'
+import type { SessionId } from './vocabulary.ts'
 
 export class Request {
   /** Undefined once the client has gone, cancelled or timed out. */
@@ -23,8 +26,22 @@ export class Request {
   older: Request | undefined
   newer: Request | undefined
   timer: Timer | undefined
+  /** What its dialect says of its method. */
+  row: ClientRow | undefined
+  tongue: Tongue | undefined
+  /** The session it names. */
+  sessionId: SessionId | undefined
+  /** The resource it subscribes to. */
+  uri: string | undefined
+  /** Its progress token at the worker, and as the client spelled it when that is another. */
+  token: IdKey | undefined
+  tokenSpelling: Buffer | undefined
+  /** It asked for log lines. */
+  wantsLog = false
+  /** The bus's own: who is told of the answer. */
+  onAnswer: ((isResult: boolean) => void) | undefined
 
-  constructor(client: Client, worker: Worker, key: IdKey, clientKey: IdKey, spelling: Buffer | undefined) {
+  constructor(client: Client | undefined, worker: Worker, key: IdKey, clientKey: IdKey, spelling: Buffer | undefined) {
     this.client = client
     this.worker = worker
     this.key = key
@@ -47,6 +64,10 @@ export interface Question {
   /** The worker's own spelling of its id. */
   readonly spelling: Buffer
   readonly isAliased: boolean
+  /** What the worker is answered when the client goes; undefined: an error. */
+  answerWhenGone: string | undefined
+  /** The token under which the client may tell its progress. */
+  token: IdKey | undefined
 }
 
 /** An id by value as JSON. */
@@ -80,6 +101,17 @@ export class Requests {
     return request
   }
 
+  /** A request of the bus's own; its answer reaches nobody but `onAnswer`. */
+  openOwn(worker: Worker, onAnswer: (isResult: boolean) => void): Request {
+    const key = this.#makeAlias('', worker.outstanding)
+    const request = new Request(undefined, worker, key, key, undefined)
+    request.onAnswer = onAnswer
+    worker.outstanding.set(key, request)
+    worker.ownerless.add(request)
+    this.size++
+    return request
+  }
+
   /** The worker has answered: the request is closed and may be delivered, if anybody still wants it. */
   close(worker: Worker, key: IdKey): Request | undefined {
     const request = worker.outstanding.get(key)
@@ -87,6 +119,7 @@ export class Requests {
     worker.outstanding.delete(key)
     if (request.client === undefined) worker.ownerless.delete(request)
     else this.#unlink(request, request.client)
+    if (request.token !== undefined) worker.tokens.delete(request.token)
     if (request.timer !== undefined) request.timer.cancelled = true
     this.size--
     return request
@@ -99,6 +132,7 @@ export class Requests {
     request.client = undefined
     if (request.timer !== undefined) request.timer.cancelled = true
     const { worker } = request
+    if (request.token !== undefined) worker.tokens.delete(request.token)
     worker.ownerless.add(request)
     if (worker.ownerless.size <= FIXED.maxOwnerlessIds) return
     const [oldest] = worker.ownerless
@@ -114,6 +148,17 @@ export class Requests {
     if (aliased !== undefined) return aliased
     const direct = worker.outstanding.get(clientKey)
     return direct?.client === client && direct.clientKey === clientKey ? direct : undefined
+  }
+
+  /** Records the progress token of a request; one that is taken or may be respelled is replaced like an id. */
+  lendToken(envelope: Envelope, field: Field, request: Request): void {
+    const key = envelope.key(field)
+    if (key === undefined) return
+    const { worker } = request
+    const mustAlias = worker.tokens.has(key) || envelope.isOdd(field)
+    request.token = mustAlias ? this.#makeAlias(key, worker.tokens) : key
+    request.tokenSpelling = mustAlias ? envelope.spelling(field) : undefined
+    worker.tokens.set(request.token, request)
   }
 
   /** A bus-made id of the same JSON type that nobody uses in `taken`. */
@@ -139,6 +184,8 @@ export class Requests {
       workerKey,
       spelling,
       isAliased: mustAlias,
+      answerWhenGone: undefined,
+      token: undefined,
     }
     client.questions.set(key, question)
     worker.questions.set(workerKey, question)

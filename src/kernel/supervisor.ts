@@ -18,6 +18,8 @@ export interface Mourners {
   workerSpawned(worker: Worker): void
   workerOpened(worker: Worker): void
   workerEnded(worker: Worker): void
+  /** A slot is empty for good. */
+  workerLeft(pool: Pool): void
   /** None of the pool's workers is to be expected. */
   poolEmptied(pool: Pool): void
 }
@@ -125,7 +127,7 @@ export class Supervisor {
   /** A retiring worker to which nothing is bound goes. */
   maybeDismiss(worker: Worker): void {
     if (worker.state !== 'retiring' || worker.sessions.size > 0) return
-    if (worker.outstanding.size > worker.ownerless.size || worker.bonds > 0) return
+    if (worker.outstanding.size > worker.ownerless.size || worker.bonds.size > 0) return
     this.step(worker, 'stop')
   }
 
@@ -240,6 +242,7 @@ export class Supervisor {
     if (pool.isRetired || worker.isDismissed) {
       this.#core.workers.delete(worker.id)
       pool.workers.splice(pool.workers.indexOf(worker), 1)
+      this.#mourners.workerLeft(pool)
     }
     this.#maybeEmptied(pool)
   }

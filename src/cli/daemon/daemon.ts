@@ -5,6 +5,7 @@
  * per turn of the loop, so that neighbours leave together. All of it runs in one thread.
  */
 import type { Duplex } from 'node:stream'
+import { DIALECTS } from '../../dialects/index.ts'
 import { Bus } from '../../kernel/bus.ts'
 import type { Action, BusEvent } from '../../kernel/events.ts'
 import type { Peer } from '../../kernel/peers.ts'
@@ -39,7 +40,7 @@ export class Daemon {
 
   constructor(spec: BusSpec, options: DaemonOptions) {
     this.#options = options
-    this.#bus = new Bus(spec, Math.random)
+    this.#bus = new Bus(spec, DIALECTS, Math.random)
   }
 
   start(): void {

@@ -1,0 +1,54 @@
+/**
+ * The Model Context Protocol with the initialize handshake, 2024-11-05 to 2025-11-25, as a router sees it.
+ *
+ * The handshake belongs to the connection, so a worker that several clients share is greeted once, by the bus.
+ */
+import type { Dialect } from '../kernel/dialect.ts'
+import { FIELD } from '../wire/fields.ts'
+import { CODE } from '../wire/jsonrpc.ts'
+
+const listChanged = { to: ['everyone'] } as const
+/** Questions carry no address; only one client at the most can be meant. */
+const asks = { to: ['task', 'sole'] } as const
+
+export const MCP_LEGACY: Dialect = {
+  name: 'mcp-legacy',
+  hasSessions: false,
+  cuts: [FIELD.pool, FIELD.sessionId, FIELD.traceId],
+  cancelledCode: CODE.internalError,
+  progressToken: FIELD.metaProgressToken,
+  cancel: { method: 'notifications/cancelled', key: 'requestId', unlessMethods: ['initialize'] },
+  revisions: ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25'],
+  fromClient: {
+    initialize: { opens: 'once' },
+    'notifications/initialized': { confirms: true },
+    'server/discover': { isUnknown: true },
+    ping: { local: 'pong' },
+    'logging/setLevel': { local: 'level' },
+    'resources/subscribe': { local: 'subscribe', isLongLived: true },
+    'resources/unsubscribe': { local: 'unsubscribe' },
+    'notifications/cancelled': { cancels: FIELD.requestId },
+    'notifications/progress': { answersToken: FIELD.progressToken },
+    'notifications/roots/list_changed': { unlessShared: true },
+    'tasks/get': { task: FIELD.taskId },
+    'tasks/result': { task: FIELD.taskId },
+    'tasks/cancel': { task: FIELD.taskId },
+    'tasks/list': { unlessShared: true },
+  },
+  fromWorker: {
+    ping: { to: [], local: 'pong' },
+    'notifications/progress': { to: ['token'] },
+    'notifications/message': { to: ['log'] },
+    'notifications/cancelled': { to: ['question'] },
+    'notifications/resources/updated': { to: ['subscribers'] },
+    'notifications/tools/list_changed': listChanged,
+    'notifications/prompts/list_changed': listChanged,
+    'notifications/resources/list_changed': listChanged,
+    'notifications/elicitation/complete': { to: ['elicitation'] },
+    'notifications/tasks/status': { to: ['task'] },
+    'sampling/createMessage': asks,
+    'elicitation/create': { ...asks, answerWhenGone: '{"action":"cancel"}' },
+    'roots/list': asks,
+  },
+  otherFromWorker: asks,
+}

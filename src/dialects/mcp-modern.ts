@@ -1,0 +1,39 @@
+/**
+ * The Model Context Protocol without a handshake, 2026-07-28, as a router sees it: every request says in `_meta` what it
+ * speaks, the server asks nothing, and what it sends belongs to a request or to a subscription.
+ */
+import type { Dialect } from '../kernel/dialect.ts'
+import { FIELD } from '../wire/fields.ts'
+import { CODE } from '../wire/jsonrpc.ts'
+
+const subscribed = { to: ['subscription'] } as const
+
+export const MCP_MODERN: Dialect = {
+  name: 'mcp-modern',
+  hasSessions: false,
+  cuts: [FIELD.pool, FIELD.sessionId, FIELD.traceId],
+  cancelledCode: CODE.internalError,
+  progressToken: FIELD.metaProgressToken,
+  cancel: { method: 'notifications/cancelled', key: 'requestId', unlessMethods: [] },
+  fromClient: {
+    'subscriptions/listen': { isLongLived: true },
+    'notifications/cancelled': { cancels: FIELD.requestId },
+    'tasks/get': { task: FIELD.taskId },
+    'tasks/update': { task: FIELD.taskId },
+    'tasks/cancel': { task: FIELD.taskId },
+    ping: { isUnknown: true },
+    initialize: { isUnknown: true },
+  },
+  fromWorker: {
+    'notifications/progress': { to: ['token'] },
+    'notifications/message': { to: ['log'] },
+    'notifications/cancelled': { to: ['request'] },
+    'notifications/subscriptions/acknowledged': subscribed,
+    'notifications/resources/updated': subscribed,
+    'notifications/tools/list_changed': subscribed,
+    'notifications/prompts/list_changed': subscribed,
+    'notifications/resources/list_changed': subscribed,
+    'notifications/tasks': { to: ['subscription', 'task'] },
+  },
+  otherFromWorker: { to: ['subscription', 'task'] },
+}

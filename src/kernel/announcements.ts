@@ -1,0 +1,193 @@
+/**
+ * Sessions that a worker's answers make, bring back or end, and what a worker says of a session before it has announced
+ * it (contract 6.4, 6.6, 6.9).
+ *
+ * Lines for a session that is not known yet wait while a request that may announce it is under way, and follow its answer.
+ * The worker is never paused for them; beyond the bound they are dropped and counted.
+ */
+import { FIELD } from '../wire/fields.ts'
+import { isSpace, skipValue } from '../wire/json-text.ts'
+import type { WorkerRow } from './dialect.ts'
+import { FIXED } from './limits.ts'
+import type { Client, Worker } from './peers.ts'
+import type { Request } from './requests.ts'
+import type { Edit } from './splice.ts'
+import type { Switchboard } from './switchboard.ts'
+import type { SessionId } from './vocabulary.ts'
+
+const NOTHING = Buffer.alloc(0)
+const COMMA = 0x2c
+
+export class Announcements {
+  readonly #board: Switchboard
+
+  constructor(board: Switchboard) {
+    this.#board = board
+  }
+
+  /** The answer to a request whose row says something of sessions or subscriptions is at hand. */
+  settle(request: Request, worker: Worker): void {
+    const { client, row, sessionId } = request
+    const { core, envelope } = this.#board
+    const isResult = envelope.has(FIELD.result)
+    if (row?.session === 'announced') this.#settleAnnounced(request, worker, isResult)
+    if (sessionId !== undefined && worker.claims.get(sessionId) === request) worker.claims.delete(sessionId)
+    if (client === undefined || !isResult) return
+    if (row?.session === 'claimed' && sessionId !== undefined && !client.sessions.has(sessionId)) {
+      core.sessions.bind(sessionId, client, worker)
+    }
+    if (row?.session === 'ended' && sessionId !== undefined) {
+      const session = client.sessions.get(sessionId)
+      if (session !== undefined) core.sessions.end(session)
+    }
+    if (row?.opens === 'each') this.#learnCapabilities(client, worker)
+    if (row?.local === 'subscribe') this.#subscribed(client, worker, request)
+  }
+
+  #settleAnnounced(request: Request, worker: Worker, isResult: boolean): void {
+    worker.announcing--
+    const name = isResult ? this.#board.envelope.text(FIELD.resultSessionId) : undefined
+    if (name === undefined) return
+    const { client } = request
+    if (client !== undefined) {
+      if (!client.sessions.has(name) && !worker.sessions.has(name)) this.#board.core.sessions.bind(name, client, worker)
+      return
+    }
+    // Nobody is left to own it.
+    this.closeOrphan(worker, name, request)
+  }
+
+  /** The client that asked for the session has gone: an agent that can is told to close it. */
+  closeOrphan(worker: Worker, sessionId: SessionId, { tongue }: Request): void {
+    const farewell = tongue?.dialect.farewell
+    if (farewell === undefined || !worker.canClose) return
+    this.#board.ask(worker, farewell.closeSession, { sessionId }, () => {})
+  }
+
+  /** The worker has announced a session under an id that its client has elsewhere, or another client has here. */
+  conflictOf({ row, worker }: Request, client: Client): SessionId | undefined {
+    if (row?.session !== 'announced') return undefined
+    const name = this.#board.envelope.text(FIELD.resultSessionId)
+    if (name === undefined) return undefined
+    return client.sessions.get(name)?.worker === worker ? undefined : name
+  }
+
+  #learnCapabilities(client: Client, worker: Worker): void {
+    const { bytes, startOf, endOf } = fieldsOf(this.#board)
+    const result = JSON.parse(bytes.utf8Slice(startOf, endOf)) as Capabilities
+    const session = result?.agentCapabilities?.sessionCapabilities ?? result?.capabilities?.session
+    worker.canClose = session?.close !== undefined && session.close !== null && session.close !== false
+    const bond = client.bonds.get(worker.pool.spec.id)
+    if (bond !== undefined) bond.canClose = worker.canClose
+  }
+
+  #subscribed(client: Client, worker: Worker, { uri }: Request): void {
+    if (uri === undefined) return
+    const subscribers = worker.subscriptions.get(uri) ?? new Set<Client>()
+    worker.subscriptions.set(uri, subscribers.add(client))
+    client.bonds.get(worker.pool.spec.id)?.uris.add(uri)
+  }
+
+  /** A list of sessions shows a client its own and what can be loaded, never another client's live ones. */
+  editsFor({ row }: Request, client: Client, worker: Worker): Edit[] {
+    const { envelope } = this.#board
+    if (!row?.listsSessions || !envelope.has(FIELD.resultSessions)) return []
+    const edits: Edit[] = []
+    for (const element of elementsOf(
+      envelope.bytes,
+      envelope.startOf(FIELD.resultSessions),
+      envelope.endOf(FIELD.resultSessions),
+    )) {
+      const name: unknown = JSON.parse(envelope.bytes.utf8Slice(element.start, element.end))?.sessionId
+      const owner = typeof name === 'string' ? worker.sessions.get(name)?.client : undefined
+      const isForeign =
+        typeof name === 'string' &&
+        (owner ?? (this.#board.core.sessions.isForeign(name, client) ? undefined : client)) !== client
+      if (isForeign) edits.push({ start: element.start, end: element.cutEnd, text: NOTHING })
+    }
+    return dropTrailingComma(envelope.bytes, edits, envelope.endOf(FIELD.resultSessions))
+  }
+
+  /** A child session belongs to the client of its parent from the moment it is named. */
+  adopt(worker: Worker, client: Client, name: SessionId | undefined): void {
+    if (name === undefined || worker.sessions.has(name) || client.sessions.has(name)) return
+    if (client.sessions.size >= this.#board.core.spec.limits.maxSessionsPerClient) return
+    this.#board.core.sessions.bind(name, client, worker)
+  }
+
+  /** True when the message at hand waits for the answer that may announce its session. */
+  maybeHold(worker: Worker, row: WorkerRow): boolean {
+    if (worker.announcing === 0 || !row.to.includes('session')) return false
+    const sessionId = this.#board.sessionNamed()
+    if (sessionId === undefined) return false
+    const line = this.#board.copyLine()
+    if (worker.held.length >= FIXED.maxHeldLines || worker.heldBytes + line.length > FIXED.maxHeldBytes) {
+      this.#board.core.drop('session_held_too_long')
+      return !this.#board.envelope.has(FIELD.id)
+    }
+    worker.held.push({ sessionId, line })
+    worker.heldBytes += line.length
+    return true
+  }
+
+  /** What was held for sessions that are known now follows; when nothing more can be announced, the rest is dropped. */
+  releaseHeld(worker: Worker, deliver: (line: Buffer) => void): void {
+    if (worker.held.length === 0) return
+    const { held } = worker
+    const isOver = worker.announcing === 0
+    worker.held = isOver ? [] : held.filter(({ sessionId }) => !worker.sessions.has(sessionId))
+    worker.heldBytes = worker.held.reduce((bytes, { line }) => bytes + line.length, 0)
+    for (const { sessionId, line } of held) if (isOver || worker.sessions.has(sessionId)) deliver(line)
+  }
+}
+
+interface Capabilities {
+  readonly agentCapabilities?: { readonly sessionCapabilities?: { readonly close?: unknown } }
+  readonly capabilities?: { readonly session?: { readonly close?: unknown } }
+}
+
+function fieldsOf({ envelope }: Switchboard): { bytes: Buffer; startOf: number; endOf: number } {
+  return { bytes: envelope.bytes, startOf: envelope.startOf(FIELD.result), endOf: envelope.endOf(FIELD.result) }
+}
+
+/** Where the elements of an array lie; `cutEnd` includes the comma behind. */
+function* elementsOf(
+  bytes: Buffer,
+  start: number,
+  end: number,
+): Generator<{ start: number; end: number; cutEnd: number }> {
+  if (bytes[start] !== 0x5b) return
+  let at = start + 1
+  for (;;) {
+    while (at < end && isSpace(bytes[at]!)) at++
+    if (at >= end - 1) return
+    const behind = skipValue(bytes, at, end)
+    let next = behind
+    while (next < end && isSpace(bytes[next]!)) next++
+    const hasComma = bytes[next] === COMMA
+    yield { start: at, end: behind, cutEnd: hasComma ? next + 1 : behind }
+    if (!hasComma) return
+    at = next + 1
+  }
+}
+
+/** When the last element is cut, the comma before it goes too. */
+function dropTrailingComma(bytes: Buffer, edits: Edit[], end: number): Edit[] {
+  const last = edits.at(-1)
+  if (last === undefined) return edits
+  let behind = last.end
+  while (behind < end && isSpace(bytes[behind]!)) behind++
+  if (behind < end - 1) return edits
+  let first = edits.length - 1
+  let before = last.start - 1
+  for (;;) {
+    while (isSpace(bytes[before]!)) before--
+    if (bytes[before] !== COMMA) return edits
+    const previous = edits[first - 1]
+    if (previous === undefined || previous.end !== before + 1) break
+    first--
+    before = edits[first]!.start - 1
+  }
+  edits[first] = { ...edits[first]!, start: before }
+  return edits
+}

@@ -1,0 +1,416 @@
+/**
+ * From a client to a worker (contract 6.1, 6.3, 6.4, 6.6).
+ *
+ * One generic piece: what a protocol adds stands in the rows of its dialect. Every request is recorded before it is sent.
+ */
+import { FIELD } from '../wire/fields.ts'
+import type { Assignment } from './assignment.ts'
+import { Bond, rankOf } from './bonds.ts'
+import type { ClientRow } from './dialect.ts'
+import type { Reason } from './faults.ts'
+import type { Handshakes } from './handshakes.ts'
+import type { Client, Worker } from './peers.ts'
+import type { Pool } from './pools.ts'
+import { type Request, spell } from './requests.ts'
+import { type Edit, replace } from './splice.ts'
+import type { Switchboard } from './switchboard.ts'
+import { isDiscovery, type Tongue } from './tongue.ts'
+import type { PoolId, SessionId } from './vocabulary.ts'
+
+type Local = NonNullable<ClientRow['local']>
+
+export class Inbound {
+  readonly #board: Switchboard
+  assignment!: Assignment
+  handshakes!: Handshakes
+  readonly #locals: Readonly<Record<Local, (client: Client, worker: Worker, bond: Bond, isRequest: boolean) => boolean>>
+
+  constructor(board: Switchboard) {
+    this.#board = board
+    this.#locals = {
+      pong: (client) => this.#pong(client),
+      level: (client, worker, bond) => this.#setLevel(client, worker, bond),
+      subscribe: (client, worker) => this.#subscribe(client, worker),
+      unsubscribe: (client, worker, bond) => this.#unsubscribe(client, worker, bond),
+    }
+  }
+
+  /** The request or notification at hand. */
+  route(client: Client, isRequest: boolean): void {
+    const { core, envelope } = this.#board
+    if (isRequest && core.phase !== 'running') return this.#board.refuse(client, true, 'shutting_down')
+    const limit = core.spec.limits.maxPendingPerClient
+    if (isRequest && client.pendingCount >= limit)
+      return this.#board.refuse(client, true, 'too_many_pending', { limit })
+    const top = envelope.has(FIELD.sessionId) ? envelope.text(FIELD.sessionId) : undefined
+    const inner = envelope.has(FIELD.paramsSessionId) ? envelope.text(FIELD.paramsSessionId) : undefined
+    const known = this.#knownSession(client, top, inner)
+    const pool = known?.pool ?? this.#choosePool(client, isRequest)
+    if (pool === undefined) return
+    const tongue = this.#tongueOf(client, pool)
+    if (tongue !== undefined) return this.#routeSpoken(client, pool, tongue, isRequest, top, inner)
+    if (top === undefined && inner === undefined) return this.#routeFree(client, pool, isRequest)
+    this.#routeSession(client, pool, isRequest, top, inner === top ? undefined : inner)
+  }
+
+  #knownSession(client: Client, top: SessionId | undefined, inner: SessionId | undefined): Worker | undefined {
+    const session =
+      (top === undefined ? undefined : client.sessions.get(top)) ??
+      (inner === undefined ? undefined : client.sessions.get(inner))
+    return session?.worker
+  }
+
+  /** What this client speaks with the pool: what it has shown, or what the pool's workers are known to speak. */
+  #tongueOf(client: Client, pool: Pool): Tongue | undefined {
+    const { protocol, era } = pool.spec
+    const { tongues, envelope } = this.#board
+    if (protocol === 'plain') return undefined
+    if (protocol === 'acp') return tongues.acp
+    const bond = client.bonds.size === 0 ? undefined : client.bonds.get(pool.spec.id)
+    if (bond !== undefined) return bond.tongue
+    const shown = tongues.recognise(envelope)
+    if (shown !== undefined || pool.tongue !== undefined) return shown ?? pool.tongue
+    return protocol === 'mcp' ? (era === 'modern' ? tongues.mcpModern : tongues.mcpLegacy) : undefined
+  }
+
+  // ---- plain: the seed's own contract ----
+
+  #routeFree(client: Client, pool: Pool, isRequest: boolean): void {
+    const worker = this.assignment.choose(client, pool, isRequest)
+    if (worker !== undefined) this.#sendPlain(client, worker, isRequest)
+  }
+
+  /** Sessions are named, at the top or in params or both: each must be the client's own or new (contract 4.2.2, 6.4). */
+  #routeSession(
+    client: Client,
+    pool: Pool,
+    isRequest: boolean,
+    top: SessionId | undefined,
+    inner: SessionId | undefined,
+  ): void {
+    const { core } = this.#board
+    const names = [top, inner].filter((name) => name !== undefined)
+    for (const name of names) {
+      const reason = this.#sessionFault(client, name)
+      if (reason !== undefined) return this.#board.refuse(client, isRequest, reason, { sessionId: name })
+    }
+    const known = this.#knownSession(client, top, inner)
+    const worker = this.assignment.choose(client, pool, isRequest, known)
+    if (worker === undefined) return
+    for (const name of names) {
+      const session = client.sessions.get(name)
+      if (session === undefined || session.worker === worker) continue
+      return this.#board.refuse(client, isRequest, 'session_id_conflict', { sessionId: name })
+    }
+    for (const name of names) if (!client.sessions.has(name)) core.sessions.bind(name, client, worker)
+    this.#sendPlain(client, worker, isRequest)
+  }
+
+  #sessionFault(client: Client, name: SessionId): Reason | undefined {
+    if (client.sessions.has(name)) return undefined
+    if (client.lost.has(name)) return 'session_lost'
+    if (this.#board.core.sessions.isForeign(name, client)) return 'session_not_owned'
+    return this.#hasRoomForSession(client) ? undefined : 'too_many_sessions'
+  }
+
+  #hasRoomForSession(client: Client): boolean {
+    return client.sessions.size + client.lost.size < this.#board.core.spec.limits.maxSessionsPerClient
+  }
+
+  #sendPlain(client: Client, worker: Worker, isRequest: boolean): void {
+    if (!isRequest) return this.#board.forward(worker, undefined)
+    const request = this.#open(client, worker)
+    this.#board.forward(worker, request.spelling === undefined ? undefined : [this.#idEdit(request)])
+  }
+
+  #idEdit(request: Request): Edit {
+    return replace(this.#board.envelope, FIELD.id, spell(request.key))
+  }
+
+  #open(client: Client, worker: Worker): Request {
+    const { core, envelope } = this.#board
+    if (worker.outstanding.size === worker.ownerless.size) worker.lastActivityMs = core.nowMs
+    const request = core.requests.open(envelope, client, worker)
+    const { requestTimeoutMs } = worker.pool.spec.limits
+    if (requestTimeoutMs > 0) {
+      request.timer = core.timers.set(core.nowMs + requestTimeoutMs, () => this.#timeOut(request))
+    }
+    return request
+  }
+
+  #timeOut(request: Request): void {
+    const { client } = request
+    if (client === undefined || request.row?.isLongLived) return
+    this.#board.core.requests.disown(request)
+    this.#board.tellCancelled(request)
+    this.#board.fail(client, request.idSpelling, 'request_timeout')
+    this.#board.supervisor.maybeDismiss(request.worker)
+    this.assignment.maybeRelease(request.worker)
+  }
+
+  /** Contract 6.3, for a message that no session binds. */
+  #choosePool(client: Client, isRequest: boolean): Pool | undefined {
+    const { core, envelope } = this.#board
+    const named = envelope.has(FIELD.pool) ? envelope.text(FIELD.pool) : (client.pool ?? core.spec.defaultPool)
+    if (named !== undefined) {
+      const pool = core.pools.get(named)
+      if (pool === undefined)
+        this.#board.refuse(client, isRequest, 'unknown_pool', { pool: named, pools: this.poolNames() })
+      return pool
+    }
+    if (core.pools.size === 1) for (const pool of core.pools.values()) return pool
+    this.#board.refuse(client, isRequest, 'pool_required', { pools: this.poolNames() })
+    return undefined
+  }
+
+  poolNames(): PoolId[] {
+    return [...this.#board.core.pools.keys()]
+  }
+
+  // ---- spoken: a client and a worker that share a protocol ----
+
+  #routeSpoken(
+    client: Client,
+    pool: Pool,
+    tongue: Tongue,
+    isRequest: boolean,
+    top: SessionId | undefined,
+    inner: SessionId | undefined,
+  ): void {
+    const row = tongue.client.find(this.#board.envelope)
+    const named = tongue.dialect.hasSessions ? (inner ?? top) : undefined
+    const fault = this.#spokenFault(client, pool, tongue, row, named)
+    if (fault !== undefined)
+      return this.#board.refuse(client, isRequest, fault, named === undefined ? undefined : { sessionId: named })
+    const bound = named === undefined ? undefined : client.sessions.get(named)?.worker
+    const worker = this.assignment.choose(client, pool, isRequest, bound)
+    if (worker === undefined) return
+    if (isDiscovery(this.#board.envelope) && this.#mustDiscover(pool, worker))
+      return this.handshakes.discover(client, worker)
+    if (worker.tongue !== undefined && worker.tongue !== tongue)
+      return this.#board.refuse(client, isRequest, 'protocol_mismatch')
+    const bond = this.#bind(client, pool, tongue, worker)
+    if (
+      pool.spec.sharing !== 'isolated' &&
+      row !== undefined &&
+      this.#serveLocally(client, worker, bond, row, isRequest)
+    )
+      return
+    this.#sendSpoken(client, worker, tongue, row, named, isRequest)
+  }
+
+  #spokenFault(
+    client: Client,
+    pool: Pool,
+    tongue: Tongue,
+    row: ClientRow | undefined,
+    named: SessionId | undefined,
+  ): Reason | undefined {
+    if (pool.tongue !== undefined && pool.tongue !== tongue && !isDiscovery(this.#board.envelope))
+      return 'protocol_mismatch'
+    if (row?.isUnknown && pool.tongue === tongue) return 'unknown_method'
+    if (row?.unlessShared && pool.spec.sharing === 'shared') return 'not_when_shared'
+    if (row?.isLongLived && pool.spec.sharing === 'lease') return 'not_with_lease'
+    if (row?.session === 'announced' && !this.#hasRoomForSession(client)) return 'too_many_sessions'
+    if (named === undefined || client.sessions.has(named)) return undefined
+    if (this.#isClaimedByOther(client, named) || this.#board.core.sessions.isForeign(named, client))
+      return 'session_not_owned'
+    if (row?.session === 'claimed') return this.#hasRoomForSession(client) ? undefined : 'too_many_sessions'
+    return client.lost.has(named) ? 'session_lost' : undefined
+  }
+
+  #isClaimedByOther(client: Client, name: SessionId): boolean {
+    for (const worker of this.#board.core.workers.values()) {
+      const claim = worker.claims.get(name)
+      if (claim?.client !== undefined && claim.client !== client) return true
+    }
+    return false
+  }
+
+  /** Nobody knows the era of the pool yet, and the other one serves more clients: greeting the worker tells. */
+  #mustDiscover(pool: Pool, worker: Worker): boolean {
+    if (pool.spec.era === 'modern' || pool.spec.sharing === 'isolated') return false
+    return pool.tongue !== this.#board.tongues.mcpModern && worker.tongue !== this.#board.tongues.mcpModern
+  }
+
+  /** The client stays with this worker; a worker that is new to it hears its `initialize` first. */
+  #bind(client: Client, pool: Pool, tongue: Tongue, worker: Worker): Bond {
+    const bond = client.bonds.get(pool.spec.id)
+    worker.tongue ??= tongue
+    if (tongue !== this.#board.tongues.acp) pool.tongue ??= tongue
+    if (bond === undefined) {
+      const made = new Bond(client, tongue, worker)
+      client.bonds.set(pool.spec.id, made)
+      return made
+    }
+    if (bond.worker === worker && bond.generation === worker.generation) return bond
+    bond.moveTo(worker)
+    if (bond.initialize !== undefined && tongue.client.find(this.#board.envelope)?.opens === undefined)
+      this.#repeat(bond)
+    for (const uri of bond.uris) this.#join(client, worker, uri)
+    return bond
+  }
+
+  /** Contract 6.6: the one message that is ever sent twice; its answer is nobody's. */
+  #repeat({ initialize, worker, tongue }: Bond): void {
+    const message = JSON.parse(initialize!.toString()) as Record<string, unknown>
+    const { key } = this.#board.core.requests.openOwn(worker, () => {})
+    this.#board.tell(worker, { ...message, id: key })
+    if (tongue === this.#board.tongues.mcpLegacy) {
+      this.#board.tell(worker, { jsonrpc: '2.0', method: 'notifications/initialized' })
+    }
+  }
+
+  /** What the bus answers itself where several clients share a worker; true when the message is done with. */
+  #serveLocally(client: Client, worker: Worker, bond: Bond, row: ClientRow, isRequest: boolean): boolean {
+    if (row.opens === 'once' && isRequest) {
+      this.handshakes.welcome(client, worker)
+      return true
+    }
+    if (row.confirms) return true
+    return row.local !== undefined && isRequest && this.#locals[row.local](client, worker, bond, isRequest)
+  }
+
+  #pong(client: Client): boolean {
+    this.#board.answer(client, this.#board.envelope.idSpelling(), '{}')
+    return true
+  }
+
+  /** The worker is told the most verbose level anybody wants; each client gets what it asked for. */
+  #setLevel(client: Client, worker: Worker, bond: Bond): boolean {
+    const rank = rankOf(this.#board.envelope.text(FIELD.level))
+    if (rank === -1) return false
+    bond.level = rank
+    this.#board.answer(client, this.#board.envelope.idSpelling(), '{}')
+    let lowest = rank
+    for (const other of worker.bonds) if (other.level !== undefined) lowest = Math.min(lowest, other.level)
+    if (lowest === worker.level) return true
+    worker.level = lowest
+    const level = JSON.parse(
+      this.#board.envelope.bytes.utf8Slice(
+        this.#board.envelope.startOf(FIELD.level),
+        this.#board.envelope.endOf(FIELD.level),
+      ),
+    )
+    if (lowest === rank) this.#board.ask(worker, 'logging/setLevel', { level }, () => {})
+    return true
+  }
+
+  /** The worker hears of a resource once, however many clients subscribe to it. */
+  #subscribe(client: Client, worker: Worker): boolean {
+    const uri = this.#board.envelope.text(FIELD.uri)
+    const subscribers = uri === undefined ? undefined : worker.subscriptions.get(uri)
+    if (subscribers === undefined || subscribers.size === 0) return false
+    subscribers.add(client)
+    client.bonds.get(worker.pool.spec.id)?.uris.add(uri!)
+    return this.#pong(client)
+  }
+
+  #unsubscribe(client: Client, worker: Worker, bond: Bond): boolean {
+    const uri = this.#board.envelope.text(FIELD.uri)
+    if (uri === undefined) return false
+    bond.uris.delete(uri)
+    const subscribers = worker.subscriptions.get(uri)
+    subscribers?.delete(client)
+    if (subscribers !== undefined && subscribers.size > 0) return this.#pong(client)
+    worker.subscriptions.delete(uri)
+    return false
+  }
+
+  /** A new worker learns what clients of the old one had subscribed to. */
+  #join(client: Client, worker: Worker, uri: string): void {
+    const subscribers = worker.subscriptions.get(uri)
+    if (subscribers !== undefined) return void subscribers.add(client)
+    worker.subscriptions.set(uri, new Set([client]))
+    this.#board.ask(worker, 'resources/subscribe', { uri }, () => {})
+  }
+
+  #sendSpoken(
+    client: Client,
+    worker: Worker,
+    tongue: Tongue,
+    row: ClientRow | undefined,
+    named: SessionId | undefined,
+    isRequest: boolean,
+  ): void {
+    const { core, envelope } = this.#board
+    const edits = this.#board.cuts(tongue.dialect)
+    if (row?.cancels !== undefined && !this.#aimCancel(client, worker, row, edits))
+      return core.drop('cancel_for_nothing')
+    if (row?.answersToken !== undefined) return this.#sendToAsker(client, row, edits)
+    if (row?.task !== undefined && worker.tasks.get(envelope.text(row.task) ?? '') !== client) {
+      return this.#board.refuse(client, isRequest, 'task_not_owned')
+    }
+    if (!isRequest) return this.#board.forward(worker, edits)
+    const request = this.#open(client, worker)
+    request.row = row
+    request.tongue = tongue
+    request.sessionId = named
+    if (request.spelling !== undefined) edits.push(this.#idEdit(request))
+    if (row !== undefined) this.#prepare(client, worker, row, request)
+    const { progressToken } = tongue.dialect
+    if (progressToken !== undefined && envelope.has(progressToken)) {
+      core.requests.lendToken(envelope, progressToken, request)
+      if (request.tokenSpelling !== undefined) edits.push(replace(envelope, progressToken, spell(request.token!)))
+      request.wantsLog = envelope.has(FIELD.metaLogLevel)
+    } else if (envelope.has(FIELD.metaLogLevel)) request.wantsLog = true
+    this.#board.forward(worker, edits)
+  }
+
+  /** What must be known before the answer comes. */
+  #prepare(client: Client, worker: Worker, row: ClientRow, request: Request): void {
+    if (row.local === 'subscribe') request.uri = this.#board.envelope.text(FIELD.uri)
+    if (row.opens !== undefined) client.bonds.get(worker.pool.spec.id)!.initialize = this.#board.copyLine()
+    if (row.session === 'announced') {
+      worker.announcing++
+      this.#lendServers(client, worker)
+    }
+    if (row.session === 'claimed' && request.sessionId !== undefined && !client.sessions.has(request.sessionId)) {
+      worker.claims.set(request.sessionId, request)
+    }
+  }
+
+  /** Servers that the client itself offers to the session (ACP `mcpServers` of type `acp`). */
+  #lendServers(client: Client, worker: Worker): void {
+    const { bytes, start, end } = this.#board.envelope
+    if (bytes.subarray(start, end).indexOf('"acp"') === -1) return
+    const servers: unknown = JSON.parse(bytes.utf8Slice(start, end))?.params?.mcpServers
+    if (!Array.isArray(servers)) return
+    for (const server of servers) {
+      if (server?.type === 'acp' && typeof server.id === 'string') remember(worker.servers, server.id, client)
+    }
+  }
+
+  /** A cancel names a request of this client, by the id the worker knows; others' requests are out of reach. */
+  #aimCancel(client: Client, worker: Worker, row: ClientRow, edits: Edit[]): boolean {
+    const { core, envelope } = this.#board
+    const key = envelope.key(row.cancels!)
+    const request = key === undefined ? undefined : core.requests.find(client, worker, key)
+    if (request === undefined) return false
+    if (request.spelling !== undefined) edits.push(replace(envelope, row.cancels!, spell(request.key)))
+    return true
+  }
+
+  /** Progress of something the client was asked: to whoever asked. */
+  #sendToAsker(client: Client, row: ClientRow, edits: readonly Edit[]): void {
+    const key = this.#board.envelope.key(row.answersToken!)
+    for (const question of client.questions.values()) {
+      if (key === undefined || question.token !== key) continue
+      if (question.worker.generation === question.generation) return this.#board.forward(question.worker, edits)
+    }
+    this.#board.core.drop('late_progress')
+  }
+}
+
+const MAX_REMEMBERED = 10_000
+
+/** Bounded: the oldest is forgotten. */
+export function remember<Value>(table: Map<string, Value>, key: string, value: Value): void {
+  table.delete(key)
+  table.set(key, value)
+  if (table.size <= MAX_REMEMBERED) return
+  for (const oldest of table.keys()) {
+    table.delete(oldest)
+    return
+  }
+}

@@ -1,0 +1,254 @@
+/**
+ * From a worker to the client that is entitled to it, or to nobody (contract 6.2, 6.5, 6.8, 6.9).
+ *
+ * An answer goes to whoever asked. Everything else is addressed by the row of its method; what cannot be attributed to
+ * exactly one client is dropped and counted, or, being a question, refused. Nothing is ever broadcast that has content
+ * of anybody's.
+ */
+import { FIELD } from '../wire/fields.ts'
+import type { Announcements } from './announcements.ts'
+import type { Assignment } from './assignment.ts'
+import { rankOf } from './bonds.ts'
+import type { Address, WorkerRow } from './dialect.ts'
+import { remember } from './inbound.ts'
+import type { Client, Worker } from './peers.ts'
+import { type Request, spell } from './requests.ts'
+import { type Edit, replace } from './splice.ts'
+import { about } from './supervisor.ts'
+import type { Switchboard } from './switchboard.ts'
+
+interface Target {
+  readonly clients: Iterable<Client>
+  readonly edit?: Edit | undefined
+}
+
+const BY_SESSION: WorkerRow = { to: ['session'] }
+
+export class Outbound {
+  readonly #board: Switchboard
+  readonly #announcements: Announcements
+  readonly #assignment: Assignment
+  readonly #addresses: Readonly<Record<Address, (worker: Worker) => Target | undefined>>
+
+  constructor(board: Switchboard, announcements: Announcements, assignment: Assignment) {
+    this.#board = board
+    this.#announcements = announcements
+    this.#assignment = assignment
+    this.#addresses = {
+      session: (worker) => this.#bySession(worker),
+      request: (worker) => this.#byRequest(worker),
+      question: (worker) => this.#byQuestion(worker),
+      token: (worker) => this.#byToken(worker),
+      task: (worker) => only(worker.tasks.get(this.#text(FIELD.metaTaskId) ?? this.#text(FIELD.taskId) ?? '')),
+      elicitation: (worker) => only(worker.elicitations.get(this.#text(FIELD.elicitationId) ?? '')),
+      server: (worker) => only(worker.servers.get(this.#text(FIELD.serverId) ?? '')),
+      subscription: (worker) => this.#bySubscription(worker),
+      subscribers: (worker) => this.#bySubscribers(worker),
+      log: (worker) => this.#byLog(worker),
+      everyone: (worker) => ({ clients: [...worker.bonds].map((bond) => bond.client) }),
+      sole: (worker) => only(soleClient(worker)),
+    }
+  }
+
+  // ---- answers ----
+
+  deliverAnswer(worker: Worker): void {
+    const { core, envelope } = this.#board
+    const key = envelope.key(FIELD.id)
+    if (key === undefined) return core.drop('null_id_error')
+    const request = core.requests.close(worker, key)
+    if (request === undefined) return core.drop('unknown_answer')
+    if (request.onAnswer !== undefined) return request.onAnswer(envelope.has(FIELD.result))
+    if (request.row !== undefined) this.#announcements.settle(request, worker)
+    const { client } = request
+    if (client === undefined) core.drop('late_answer')
+    else this.#answer(client, request, worker)
+    if (worker.state === 'retiring') this.#board.supervisor.maybeDismiss(worker)
+    if (worker.holder !== undefined) this.#assignment.maybeRelease(worker)
+  }
+
+  #answer(client: Client, request: Request, worker: Worker): void {
+    const { envelope } = this.#board
+    if (request.tongue !== undefined) return this.#answerSpoken(client, request, worker)
+    const edits = request.spelling === undefined ? undefined : [replace(envelope, FIELD.id, request.spelling)]
+    this.#board.forward(client, edits)
+    if (client.state === 'half-closed') this.#board.host.maybeFinish(client)
+  }
+
+  #answerSpoken(client: Client, request: Request, worker: Worker): void {
+    const { envelope } = this.#board
+    const conflict = this.#announcements.conflictOf(request, client)
+    if (conflict !== undefined)
+      return this.#board.fail(client, request.idSpelling, 'session_id_conflict', { sessionId: conflict })
+    const edits: Edit[] = request.row === undefined ? [] : this.#announcements.editsFor(request, client, worker)
+    if (request.spelling !== undefined) {
+      edits.push(replace(envelope, FIELD.id, request.spelling))
+      if (envelope.has(FIELD.resultSubscriptionId))
+        edits.push(replace(envelope, FIELD.resultSubscriptionId, request.spelling))
+    }
+    this.#noteTask(client, worker)
+    this.#board.forward(client, edits)
+    if (client.state === 'half-closed') this.#board.host.maybeFinish(client)
+    if (request.row?.session === 'announced')
+      this.#announcements.releaseHeld(worker, (line) => this.#deliverHeld(worker, line))
+  }
+
+  /** A task belongs to whoever started it. */
+  #noteTask(client: Client, worker: Worker): void {
+    const taskId = this.#text(FIELD.resultInnerTaskId) ?? this.#text(FIELD.resultTaskId)
+    if (taskId !== undefined && !worker.tasks.has(taskId)) remember(worker.tasks, taskId, client)
+  }
+
+  #deliverHeld(worker: Worker, line: Buffer): void {
+    this.#board.envelope.read(line, 0, line.length - 1)
+    this.deliverCall(worker, this.#board.envelope.has(FIELD.id))
+  }
+
+  // ---- notifications and questions ----
+
+  deliverCall(worker: Worker, isQuestion: boolean): void {
+    const row = this.#rowFor(worker)
+    if (row.local === 'pong' && isQuestion) return this.#board.answer(worker, this.#board.envelope.idSpelling(), '{}')
+    for (const address of row.to) {
+      const target = this.#addresses[address](worker)
+      if (target !== undefined) return this.#deliver(worker, row, target, isQuestion)
+    }
+    if (this.#announcements.maybeHold(worker, row)) return
+    this.#discard(worker, row, isQuestion)
+  }
+
+  #rowFor(worker: Worker): WorkerRow {
+    const { tongue } = worker
+    return tongue === undefined
+      ? BY_SESSION
+      : (tongue.worker.find(this.#board.envelope) ?? tongue.dialect.otherFromWorker)
+  }
+
+  #deliver(worker: Worker, row: WorkerRow, { clients, edit }: Target, isQuestion: boolean): void {
+    if (isQuestion) {
+      for (const client of clients) return this.#ask(worker, client, row, edit)
+      return this.#discard(worker, row, true)
+    }
+    for (const client of clients) {
+      this.#board.forward(client, edit === undefined ? undefined : [edit])
+      if (row.adopts !== undefined) this.#announcements.adopt(worker, client, this.#text(row.adopts))
+    }
+  }
+
+  #ask(worker: Worker, client: Client, row: WorkerRow, edit: Edit | undefined): void {
+    const { core, envelope } = this.#board
+    if (client.state !== 'open') return this.#board.refuseQuestion(worker, envelope.idSpelling(), 'client_gone')
+    if (client.questions.size >= core.spec.limits.maxPendingPerClient) {
+      return this.#board.refuseQuestion(worker, envelope.idSpelling(), 'overloaded')
+    }
+    const question = core.requests.ask(envelope, worker, client)
+    question.answerWhenGone = row.answerWhenGone
+    question.token = envelope.key(FIELD.metaProgressToken)
+    const elicitationId = this.#text(FIELD.elicitationId)
+    if (elicitationId !== undefined) remember(worker.elicitations, elicitationId, client)
+    const edits = edit === undefined ? [] : [edit]
+    if (question.isAliased) edits.push(replace(envelope, FIELD.id, spell(question.key)))
+    this.#board.forward(client, edits)
+  }
+
+  #discard(worker: Worker, row: WorkerRow, isQuestion: boolean): void {
+    const { core, envelope } = this.#board
+    const isNamed = this.#board.sessionNamed() !== undefined
+    const fate = isQuestion ? 'refused' : 'dropped'
+    core.log('warn', `worker sent a message that no client can be told it is for; it was ${fate}`, about(worker))
+    if (isQuestion) return this.#board.refuseQuestion(worker, envelope.idSpelling(), 'no_client')
+    core.drop(
+      isNamed
+        ? 'unknown_session'
+        : row.to.includes('token')
+          ? 'late_progress'
+          : row === BY_SESSION
+            ? 'unroutable'
+            : 'unattributable',
+    )
+  }
+
+  // ---- addresses ----
+
+  #text(field: Parameters<Switchboard['textOf']>[0]): string | undefined {
+    return this.#board.envelope.has(field) ? this.#board.envelope.text(field) : undefined
+  }
+
+  #bySession(worker: Worker): Target | undefined {
+    const top = this.#text(FIELD.sessionId)
+    const name = top ?? this.#text(FIELD.paramsSessionId) ?? this.#text(FIELD.innerSessionId)
+    if (name === undefined) return undefined
+    return only(worker.sessions.get(name)?.client ?? worker.claims.get(name)?.client)
+  }
+
+  #byRequest(worker: Worker): Target | undefined {
+    const key = this.#board.envelope.key(FIELD.requestId)
+    return this.#ofRequest(key === undefined ? undefined : worker.outstanding.get(key), FIELD.requestId)
+  }
+
+  #ofRequest(request: Request | undefined, field: Parameters<Switchboard['textOf']>[0]): Target | undefined {
+    if (request?.client === undefined) return undefined
+    const edit = request.spelling === undefined ? undefined : replace(this.#board.envelope, field, request.spelling)
+    return { clients: [request.client], edit }
+  }
+
+  #byQuestion(worker: Worker): Target | undefined {
+    const key = this.#board.envelope.key(FIELD.requestId)
+    const question = key === undefined ? undefined : worker.questions.get(key)
+    if (question === undefined) return undefined
+    const edit = question.isAliased ? replace(this.#board.envelope, FIELD.requestId, spell(question.key)) : undefined
+    return { clients: [question.client], edit }
+  }
+
+  #byToken(worker: Worker): Target | undefined {
+    const key = this.#board.envelope.key(FIELD.progressToken)
+    const request = key === undefined ? undefined : worker.tokens.get(key)
+    if (request?.client === undefined) return undefined
+    const { tokenSpelling } = request
+    const edit =
+      tokenSpelling === undefined ? undefined : replace(this.#board.envelope, FIELD.progressToken, tokenSpelling)
+    return { clients: [request.client], edit }
+  }
+
+  /** A subscription has the id of the request that opened it, as a string or as it is. */
+  #bySubscription(worker: Worker): Target | undefined {
+    const key = this.#board.envelope.key(FIELD.metaSubscriptionId)
+    if (key === undefined) return undefined
+    const request =
+      worker.outstanding.get(key) ?? (typeof key === 'string' ? worker.outstanding.get(Number(key)) : undefined)
+    return this.#ofRequest(request, FIELD.metaSubscriptionId)
+  }
+
+  #bySubscribers(worker: Worker): Target | undefined {
+    const subscribers = worker.subscriptions.get(this.#text(FIELD.uri) ?? '')
+    if (worker.holder !== undefined) return only(worker.holder)
+    return subscribers === undefined || subscribers.size === 0 ? undefined : { clients: [...subscribers] }
+  }
+
+  /** A log line says nothing of whom it is about: it is delivered only if just one client can be meant. */
+  #byLog(worker: Worker): Target | undefined {
+    const client = worker.holder ?? soleInFlight(worker, worker.tongue === this.#board.tongues.mcpModern)
+    if (client === undefined) return undefined
+    const level = client.bonds.get(worker.pool.spec.id)?.level
+    return level !== undefined && rankOf(this.#text(FIELD.level)) < level ? { clients: [] } : only(client)
+  }
+}
+
+function only(client: Client | undefined): Target | undefined {
+  return client === undefined ? undefined : { clients: [client] }
+}
+
+/** The one client a worker works for: its holder, or the only one with requests in flight. */
+function soleClient(worker: Worker): Client | undefined {
+  return worker.holder ?? soleInFlight(worker, false)
+}
+
+function soleInFlight(worker: Worker, wantsLog: boolean): Client | undefined {
+  let sole: Client | undefined
+  for (const { client, wantsLog: wants } of worker.outstanding.values()) {
+    if (client === undefined || client === sole || (wantsLog && !wants)) continue
+    if (sole !== undefined) return undefined
+    sole = client
+  }
+  return sole
+}

@@ -1,0 +1,120 @@
+/**
+ * What every part of the router needs: the state, the envelope of the line at hand, and the few ways to send or refuse.
+ *
+ * A line is sent on as it came, or with edits at offsets of its envelope. Lines of the bus's own end with a newline.
+ */
+import { Envelope } from '../wire/envelope.ts'
+import { FIELD, type Field } from '../wire/fields.ts'
+import type { Core } from './core.ts'
+import type { Dialect } from './dialect.ts'
+import { FAULTS, faultLine, type Reason } from './faults.ts'
+import type { Flow } from './flow.ts'
+import type { Client, Peer, Worker } from './peers.ts'
+import type { Request } from './requests.ts'
+import { spell } from './requests.ts'
+import { cut, type Edit, splice } from './splice.ts'
+import type { Supervisor } from './supervisor.ts'
+import type { Tongues } from './tongue.ts'
+
+/** What the router cannot do alone. */
+export interface RouterHost {
+  /** The client gets what it is owed, then it is closed. */
+  closeClient(client: Client): void
+  /** A client that sends no more may have got its last answer. */
+  maybeFinish(client: Client): void
+}
+
+export class Switchboard {
+  readonly core: Core
+  readonly flow: Flow
+  readonly host: RouterHost
+  readonly tongues: Tongues
+  readonly envelope = new Envelope()
+  supervisor!: Supervisor
+
+  constructor(core: Core, flow: Flow, host: RouterHost, tongues: Tongues) {
+    this.core = core
+    this.flow = flow
+    this.host = host
+    this.tongues = tongues
+  }
+
+  /** The line at hand, with its newline. */
+  forward(to: Peer, edits: readonly Edit[] | undefined): void {
+    const { envelope } = this
+    if (edits === undefined || edits.length === 0) this.flow.send(to, envelope.bytes, envelope.start, envelope.end + 1)
+    else this.flow.sendLine(to, splice(envelope, edits))
+  }
+
+  /** A copy of the line at hand, with its newline. */
+  copyLine(): Buffer {
+    const { bytes, start, end } = this.envelope
+    return Buffer.from(bytes.subarray(start, end + 1))
+  }
+
+  /** The edits that take out what the protocol of a worker does not know. */
+  cuts(dialect: Dialect): Edit[] {
+    const edits: Edit[] = []
+    for (const field of dialect.cuts) if (this.envelope.has(field)) edits.push(cut(this.envelope, field))
+    return edits
+  }
+
+  /** A request is answered; a notification can only be counted. */
+  refuse(client: Client, isRequest: boolean, reason: Reason, detail?: Record<string, unknown>): void {
+    if (!isRequest) return this.core.drop(reason)
+    this.fail(client, this.envelope.idSpelling(), reason, detail)
+  }
+
+  fail(client: Client, idSpelling: string, reason: Reason, detail?: Record<string, unknown>): void {
+    this.core.countRefusal(reason)
+    this.flow.sendLine(client, faultLine(idSpelling, reason, detail))
+    if (client.state === 'half-closed') this.host.maybeFinish(client)
+  }
+
+  /** The bus answers in its own name; `result` is JSON. */
+  answer(to: Peer, idSpelling: string, result: string): void {
+    this.flow.sendLine(to, Buffer.from(`{"jsonrpc":"2.0","id":${idSpelling},"result":${result}}\n`))
+  }
+
+  refuseQuestion(worker: Worker, idSpelling: string, reason: Reason): void {
+    this.core.countRefusal(reason)
+    this.flow.sendLine(worker, faultLine(idSpelling, reason))
+  }
+
+  closeFor(client: Client, reason: Reason, idSpelling: string, problem?: string): void {
+    this.core.countRefusal(reason)
+    this.core.log('warn', `client closed: ${problem ?? FAULTS[reason].message}`, { client: client.id, reason })
+    this.flow.sendLine(client, faultLine(idSpelling, reason, problem === undefined ? undefined : { problem }))
+    this.host.closeClient(client)
+  }
+
+  /** A request of the bus's own to a worker; the envelope holds the answer when `onAnswer` is called. */
+  ask(worker: Worker, method: string, params: unknown, onAnswer: (isResult: boolean) => void): void {
+    const { key } = this.core.requests.openOwn(worker, onAnswer)
+    this.tell(worker, { jsonrpc: '2.0', id: key, method, params })
+  }
+
+  tell(worker: Worker, message: Record<string, unknown>): void {
+    this.flow.sendLine(worker, Buffer.from(`${JSON.stringify(message)}\n`))
+  }
+
+  /** The worker is told that nobody waits for the answer any more, in its own words. */
+  tellCancelled(request: Request): void {
+    const cancel = request.tongue?.dialect.cancel
+    if (cancel === undefined || !request.worker.isAlive || request.row?.opens !== undefined || request.row?.isTurn)
+      return
+    const id = spell(request.key)
+    const line = `{"jsonrpc":"2.0","method":${JSON.stringify(cancel.method)},"params":{"${cancel.key}":${id}}}\n`
+    this.flow.sendLine(request.worker, Buffer.from(line))
+  }
+
+  /** The session a message names, wherever it may. */
+  sessionNamed(): string | undefined {
+    const { envelope } = this
+    return envelope.text(FIELD.sessionId) ?? envelope.text(FIELD.paramsSessionId)
+  }
+
+  textOf(field: Field): string | undefined {
+    return this.envelope.text(field)
+  }
+}
