@@ -9,6 +9,8 @@ interface Numbering {
   /** Every number up to this one counts as used. */
   floor: number
   readonly used: Set<number>
+  /** Asked for since it was last looked at for retirement. */
+  isBusy: boolean
 }
 
 const MAX_TRACES = 10_000
@@ -35,21 +37,28 @@ export class CallIds {
 
   #numberingOf(traceId: string): Numbering {
     const known = this.#lively.get(traceId)
-    const numbering = known ?? { floor: this.#lastIds.get(traceId) ?? 0, used: new Set<number>() }
-    if (known === undefined && this.#lively.size >= MAX_TRACES) this.#retireOldest()
-    // Set anew so that the map's order is the order of use.
-    if (known !== undefined) this.#lively.delete(traceId)
-    this.#lively.set(traceId, numbering)
-    return numbering
+    if (known !== undefined) {
+      known.isBusy = true
+      return known
+    }
+    if (this.#lively.size >= MAX_TRACES) this.#retireOne()
+    const fresh = { floor: this.#lastIds.get(traceId) ?? 0, used: new Set<number>(), isBusy: false }
+    this.#lively.set(traceId, fresh)
+    return fresh
   }
 
-  #retireOldest(): void {
-    const [oldest] = this.#lively
-    if (oldest === undefined) return
-    const [traceId, numbering] = oldest
-    this.#lively.delete(traceId)
-    settle(numbering)
-    this.#keepLast(traceId, numbering.floor)
+  /** The oldest that nobody asked for lately. Moving a trace at every use would be simpler, and slow for one that is hot. */
+  #retireOne(): void {
+    for (const [traceId, numbering] of this.#lively) {
+      this.#lively.delete(traceId)
+      if (numbering.isBusy) {
+        numbering.isBusy = false
+        this.#lively.set(traceId, numbering)
+        continue
+      }
+      settle(numbering)
+      return this.#keepLast(traceId, numbering.floor)
+    }
   }
 
   #keepLast(traceId: string, maxId: number): void {

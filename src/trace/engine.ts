@@ -12,7 +12,7 @@ import type { Batch } from './row.ts'
 import { prepareDatabase } from './schema.ts'
 import { sqlSource } from './sql-source.ts'
 import { type Database, openDatabase, resultCode, SQLITE } from './sqlite.ts'
-import { closeOpenCalls, lockStore, makePrivate, reserveNumbers, sweepOld } from './upkeep.ts'
+import { closeOpenCalls, lockStore, makePrivate, probe, reserveNumbers, sweepOld } from './upkeep.ts'
 import { TraceWriter } from './writer.ts'
 
 export interface EngineSettings extends PayloadPolicy {
@@ -105,6 +105,7 @@ export class Engine {
       const db = await openDatabase(settings.path)
       this.#db = db
       prepareDatabase(db, randomUUID)
+      probe(db)
       if (isFirst) closeOpenCalls(db, nowMs)
       this.#writer = new TraceWriter(db, payloadKeeper(settings))
       this.#source = sqlSource(db)

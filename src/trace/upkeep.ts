@@ -52,6 +52,14 @@ export function closeOpenCalls(db: Database, nowMs: number): void {
   db.exec('COMMIT')
 }
 
+const PROBE_BYTES = 65_536
+
+/** Proves that the disk takes a write: a full one lets a store be opened, and would fail again at the first batch. */
+export function probe(db: Database): void {
+  db.prepare("INSERT OR REPLACE INTO meta (key, value) VALUES ('probe', ?)").run('x'.repeat(PROBE_BYTES))
+  db.exec("DELETE FROM meta WHERE key = 'probe'")
+}
+
 const SWEEP_TRACES = 200
 
 /** Deletes some traces whose last sign of life is before `cutoffMs`; true when there may be more. */
