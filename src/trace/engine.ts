@@ -8,7 +8,7 @@ import { randomUUID } from 'node:crypto'
 import type { OtlpOptions } from './export-otlp.ts'
 import { type PayloadPolicy, payloadKeeper } from './payload.ts'
 import { type Answer, answerQuery, type QueryMethod, type TraceSource } from './query.ts'
-import type { Batch } from './row.ts'
+import { type PackedBatch, unpackBatch } from './row.ts'
 import { prepareDatabase } from './schema.ts'
 import { sqlSource } from './sql-source.ts'
 import { type Database, openDatabase, resultCode, SQLITE } from './sqlite.ts'
@@ -33,7 +33,7 @@ export interface EngineCalls {
     params: { settings: EngineSettings; nowMs: number; isFirst: boolean }
     yields: Opened
   }
-  write: { params: { batch: Batch }; yields: undefined }
+  write: { params: { batch: PackedBatch }; yields: undefined }
   query: { params: { method: QueryMethod; params: unknown }; yields: Answer }
   reserve: { params: { day: string; count: number; atLeast: number }; yields: number }
   sweep: { params: { cutoffMs: number }; yields: boolean }
@@ -90,7 +90,7 @@ export class Engine {
 
   readonly #acts: { [Op in EngineOp]: (params: EngineCalls[Op]['params']) => unknown } = {
     open: (params) => this.#open(params),
-    write: ({ batch }) => open(this.#writer).write(batch),
+    write: ({ batch }) => open(this.#writer).write(unpackBatch(batch)),
     query: ({ method, params }) => answerQuery(open(this.#source), method, params, this.#otlp),
     reserve: ({ day, count, atLeast }) => reserveNumbers(open(this.#db), day, count, atLeast),
     sweep: ({ cutoffMs }) => this.#sweep(cutoffMs),

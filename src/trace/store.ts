@@ -13,7 +13,7 @@ import { payloadKeeper } from './payload.ts'
 import { type Answer, answerQuery, type QueryMethod } from './query.ts'
 import { RecentTraces } from './recent-traces.ts'
 import { type CallRecord, closeRecord, countPartial, forgetLarge, openRecord } from './record.ts'
-import type { CallRow } from './row.ts'
+import { type CallRow, packChange } from './row.ts'
 import { type StateChange, StoreLink, type StoreState } from './store-link.ts'
 import { type StoreOptions, type StoreSettings, settingsOf } from './store-settings.ts'
 import { TraceIds } from './trace-ids.ts'
@@ -211,7 +211,8 @@ export class TraceStore {
     const missing = this.#missing
     this.#missing = new Map()
     this.#writing += 1
-    const asked = link.ask('write', { batch: { changes, missing: [...missing], atMs: this.#settings.nowMs() } })
+    const batch = { changes: changes.map(packChange), missing: [...missing], atMs: this.#settings.nowMs() }
+    const asked = link.ask('write', { batch })
     for (const record of records) this.#handedOver(record)
     const outcome = await asked
     this.#writing -= 1
