@@ -34,7 +34,7 @@ describe('a refusal', () => {
     [404, (url) => `HTTP error (404) from ${url}. no such model`],
     [302, (url) => `HTTP error (302) from ${url}. no such model`],
   ])('with %i is worded as the seed words it', async (status, message) => {
-    expect(await ask(fails(status, 'no such model'))).toBe(message(harness.url))
+    expect(await ask(fails(status, 'no such model', { location: '/elsewhere' }))).toBe(message(harness.url))
   })
 
   it('has the key cut out of the endpoint’s own message', async () => {

@@ -151,6 +151,17 @@ describe('the program', () => {
     await until(() => !isAlive(children[0]!))
   })
 
+  it('ends a server that is still being connected', async () => {
+    const agent = await startWith(says('x'))
+    const sleeper = 'process.on("SIGTERM", () => {}); setInterval(() => {}, 1000)'
+    await agent.newSession({}, [{ name: 'mute', command: process.execPath, args: ['-e', sleeper], env: [] }])
+    await until(() => childrenOf(agent.child.pid!).length === 1)
+    const [mute] = childrenOf(agent.child.pid!)
+    agent.child.stdin.end()
+    expect(await timeToExit(agent)).toBeLessThan(1000)
+    await until(() => !isAlive(mute!))
+  })
+
   it('takes a cancel in the same write as its prompt', async () => {
     const agent = await startWith({ steps: [text('partial'), { hang: true }] })
     const session = await agent.newSession()

@@ -161,6 +161,9 @@ export class OpenAiAgent {
     if (live) return live
     const stored = await store.read(sessionId)
     if (!stored) throw RequestError.sessionNotFound(sessionId)
+    // Somebody else may have been quicker.
+    const revived = this.#sessions.get(sessionId)
+    if (revived) return revived
     const session = new Session(stored)
     this.#open(session, cwd, servers)
     return session
@@ -173,9 +176,11 @@ export class OpenAiAgent {
       void this.#end(gone)
     }
     if (servers.length === 0) return
-    const options = { cwd, version: this.version, connectTimeoutMs, callTimeoutMs: this.config.timeoutMs }
+    const { signal } = session.ending
+    const options = { cwd, version: this.version, connectTimeoutMs, callTimeoutMs: this.config.timeoutMs, signal }
     session.toolbox = openToolbox(servers, options, connectMcpServer)
     void session.toolbox.then(({ lost }) => {
+      if (signal.aborted) return
       for (const { name, reason } of lost) this.#log(`MCP server ${JSON.stringify(name)} is not available: ${reason}`)
     })
   }
@@ -184,7 +189,10 @@ export class OpenAiAgent {
   async #end(session: Session): Promise<void> {
     this.#sessions.remove(session.id)
     session.cancel()
+    session.ending.abort()
     await session.turn?.ended
+    // The answer of the turn leaves before the answer to whoever ended the session.
+    await new Promise((resolve) => setImmediate(resolve))
     await (await session.toolbox).close()
   }
 

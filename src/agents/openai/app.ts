@@ -17,7 +17,7 @@ export function toApp(openai: OpenAiAgent): AgentApp {
     .onNotification('cancel', readSessionId, ({ params }) => openai.cancel(params))
     .onRequest('cancel', readSessionId, ({ params }) => cancelled(openai, params))
     .onRequest(names.initialize, readVersion, ({ params }) => initializeResult(params, openai.config, openai.version))
-    .onRequest(names.authenticate, () => {})
+    .onRequest(names.authenticate, ignore, () => ({}))
     .onRequest(names.session.new, ({ params }) => openai.newSession(params))
     .onRequest(names.session.close, ({ params }) => openai.close(params.sessionId))
     .onRequest(names.session.setConfigOption, ({ params }) => openai.setConfigOption(params))
@@ -33,6 +33,9 @@ function cancelled(openai: OpenAiAgent, sessionId: string): Record<string, never
   openai.cancel(sessionId)
   return {}
 }
+
+/** There is nothing to authenticate for, whatever is sent. */
+function ignore(): void {}
 
 function readSessionId(params: unknown): string {
   if (isRecord(params) && typeof params['sessionId'] === 'string') return params['sessionId']

@@ -37,9 +37,15 @@ export function toRequestMessages(systemPrompt: string | undefined, history: rea
 
 /** How many characters a message holds, near enough for a bound. */
 export function sizeOf(message: Message): number {
-  if (message.role === 'user' && typeof message.content !== 'string') return JSON.stringify(message.content).length
-  const calls = message.role === 'assistant' && message.tool_calls ? JSON.stringify(message.tool_calls).length : 0
-  return (message.content?.length ?? 0) + calls
+  if (message.role === 'user' && typeof message.content !== 'string') {
+    return message.content.reduce(
+      (sum, part) => sum + (part.type === 'text' ? part.text : part.image_url.url).length,
+      0,
+    )
+  }
+  const calls = message.role === 'assistant' ? (message.tool_calls ?? []) : []
+  const chars = calls.reduce((sum, call) => sum + call.function.name.length + call.function.arguments.length, 0)
+  return (message.content?.length ?? 0) + chars
 }
 
 /** Drops whole turns from the front until the rest is within `maxChars`; the newest turn always stays. */

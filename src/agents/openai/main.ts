@@ -65,7 +65,7 @@ async function serve(agent: OpenAiAgent): Promise<void> {
   }
   process.once('SIGTERM', end).once('SIGINT', end)
   // The reader of our answers is gone: there is nobody left to serve.
-  process.stdout.once('error', () => connection.close())
+  process.stdout.on('error', () => connection.close())
   try {
     await connection.closed
   } finally {

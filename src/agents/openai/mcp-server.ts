@@ -33,6 +33,8 @@ export interface McpOptions {
   readonly version: string
   readonly connectTimeoutMs: number
   readonly callTimeoutMs: number
+  /** Ends the connecting. */
+  readonly signal: AbortSignal
 }
 
 /** Starts or reaches a server and lists its tools. */
@@ -41,7 +43,9 @@ export async function connectMcpServer(server: McpServer, options: McpOptions): 
   const client = new Client({ name: 'openai-agent', version: options.version })
   const transport = await toTransport(server, options.cwd)
   const close = () => closeClient(client, transport)
+  options.signal.addEventListener('abort', close, { once: true })
   try {
+    options.signal.throwIfAborted()
     await client.connect(transport, { timeout: options.connectTimeoutMs })
     const tools = client.getServerCapabilities()?.tools ? await listTools(client, options.connectTimeoutMs) : []
     return {
@@ -53,6 +57,8 @@ export async function connectMcpServer(server: McpServer, options: McpOptions): 
   } catch (error) {
     await close()
     throw error
+  } finally {
+    options.signal.removeEventListener('abort', close)
   }
 }
 

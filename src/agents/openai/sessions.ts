@@ -31,6 +31,8 @@ export class Session {
   model: string
   /** Servers connect while the client goes on; a turn waits for them. */
   toolbox: Promise<Toolbox> = Promise.resolve(emptyToolbox)
+  /** Aborts when the session ends. */
+  readonly ending = new AbortController()
   /** Servers that could not be reached are told of once. */
   toldOfLost = false
   #turn: Turn | undefined

@@ -8,6 +8,7 @@ import type { SessionUpdate } from '@agentclientprotocol/sdk'
 import { isRecord, reasonOf } from './errors.ts'
 import type { ToolCallMessage, ToolMessage } from './history.ts'
 import type { ToolResult } from './mcp-server.ts'
+import { toLine } from './redact.ts'
 import type { OfferedTool, Toolbox } from './toolbox.ts'
 
 /** What the user decided. */
@@ -55,10 +56,12 @@ async function runCall(
 ): Promise<string> {
   const offered = toolbox.find(call.function.name)
   const input = parseArguments(call.function.arguments)
+  const isLong = call.function.arguments.length > maxShownChars
   const shown: PermissionQuestion = {
     toolCallId: randomUUID(),
-    title: offered ? `${offered.server.name}: ${offered.tool.title}` : clip(call.function.name, 100) || 'unnamed tool',
-    rawInput: input ?? call.function.arguments.slice(0, maxShownChars),
+    title:
+      toLine(offered ? `${offered.server.name}: ${offered.tool.title}` : call.function.name, 200) || 'unnamed tool',
+    rawInput: input && !isLong ? input : clip(call.function.arguments, maxShownChars),
   }
   await audience.update({ sessionUpdate: 'tool_call', ...shown, kind: 'other', status: 'pending' })
   const result = await decide(offered, input, shown, audience, cancel)

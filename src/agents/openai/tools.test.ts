@@ -6,7 +6,7 @@ import { cancelledText, maxResultChars, type Permission, refusedText, runCalls }
 import { nameFunctions } from './tool-names.ts'
 import { maxFunctions, openToolbox, Toolbox } from './toolbox.ts'
 
-const options = { cwd: '/', version: '1', connectTimeoutMs: 1, callTimeoutMs: 1 }
+const options = { cwd: '/', version: '1', connectTimeoutMs: 1, callTimeoutMs: 1, signal: new AbortController().signal }
 
 function server(name: string, tools: string[], call: McpConnection['call'] = async () => ok('done')): McpConnection {
   const rows = tools.map((tool) => ({
@@ -92,7 +92,7 @@ describe('tool calls', () => {
     }
     const results = await runCalls(calls, toolbox, audience, cancel)
     const statuses = updates.map((update) => ('status' in update ? update.status : undefined))
-    return { texts: results.map((result) => result.content), statuses, cancelled: cancel.signal.aborted }
+    return { texts: results.map((result) => result.content), statuses, updates, cancelled: cancel.signal.aborted }
   }
   const failing: McpConnection['call'] = async () => Promise.reject(new Error('broken pipe'))
 
@@ -124,6 +124,14 @@ describe('tool calls', () => {
   it('take no arguments as an empty object', async () => {
     const toolbox = new Toolbox([server('s', ['x'], async (_, args) => ok(JSON.stringify(args)))], [])
     expect((await run(toolbox, 'allowed', callOf('x', ''))).texts).toEqual(['{}'])
+  })
+
+  it('show long arguments cut, and pass them on whole', async () => {
+    const long = JSON.stringify({ text: 'x'.repeat(100_000) })
+    const toolbox = new Toolbox([server('s', ['x'], async (_, args) => ok(String(JSON.stringify(args).length)))], [])
+    const { texts, updates } = await run(toolbox, 'allowed', callOf('x', long))
+    expect(texts).toEqual([String(long.length)])
+    expect(JSON.stringify(updates[0]).length).toBeLessThan(70_000)
   })
 
   it('all get a result when the user cancels at the first', async () => {
