@@ -8,6 +8,7 @@ import { verifies } from './verifies.ts'
 
 describe('what is read', () => {
   const bus = sharedBus({ config: config(pool('echo', { instances: 3 })) })
+  let count = 0
   const pidOf = async (client: LineClient, message: Record<string, unknown>): Promise<number> =>
     (await client.ask({ id: Math.random().toString(), method: 'm', ...message })).result.pid
 
@@ -67,10 +68,11 @@ describe('what is read', () => {
   ])('4.2.2 a nested or similar %s never counts', async (_, line) => {
     verifies('4.2.2-look-alikes')
     const client = await bus().connect()
-    await pidOf(client, { sessionId: 'L' })
+    const name = `L${++count}`
+    await pidOf(client, { sessionId: name })
     const pids = new Set<number>()
     for (let n = 0; n < 3; n++) {
-      client.send(line)
+      client.send(line.replaceAll('"L', `"${name}`))
       pids.add((await client.next()).result.pid)
     }
     expect(pids.size).toBe(3)

@@ -106,7 +106,7 @@ describe('a client goes', () => {
     verifies('7.3-late-answers', 'promise-not-silent')
     const bus = await startBus({ config: config(pool('slow')), doors: ['tcp'] })
     const client = await bus.connect()
-    for (const id of [1, 2, 3]) client.send({ id, method: 'm', params: { ms: 400 } })
+    for (const id of [1, 2, 3]) client.send({ id, method: 'm', params: { ms: 2_000 } })
     await bus.statusWhere('they are outstanding', (status) => status.outstanding === 3)
     client.reset()
     const counted = (counts: Record<string, number>) => Object.values(counts).reduce((sum, count) => sum + count, 0)

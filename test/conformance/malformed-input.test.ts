@@ -64,6 +64,7 @@ const TWICE: Array<[string, string]> = [
   ['sessionId', '{"id":1,"method":"m","sessionId":"a","sessionId":"b"}'],
   ['pool', '{"id":1,"method":"m","pool":"raw-log","pool":"raw-log"}'],
   ['id in another spelling', '{"id":1,"\\u0069d":2,"method":"m"}'],
+  ['params with a session', '{"id":1,"method":"m","params":{"sessionId":"a"},"params":{"sessionId":"b"}}'],
   ['params.sessionId', '{"id":1,"method":"m","params":{"sessionId":"a","sessionId":"b"}}'],
 ]
 
@@ -123,7 +124,7 @@ describe('one client at fault', () => {
   test('4.3 a field that is no routing field may come twice', async () => {
     verifies('4.3-twice')
     const client = await bus().connect()
-    client.send('{"id":1,"method":"m","params":1,"params":2,"other":1,"other":2}')
+    client.send('{"id":1,"method":"m","other":1,"other":2,"params":{"x":1,"x":2}}')
     expect(await client.next()).toMatchObject({ id: 1, result: {} })
   })
 

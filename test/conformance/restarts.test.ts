@@ -201,14 +201,18 @@ describe('requests meanwhile', () => {
 
   test.each([
     ['not found', 'no-such-program-anywhere', /not found|no such|ENOENT/i],
-    ['not executable', '/etc/hostname', /not executable|permission|EACCES/i],
+    ['not executable', './plain.txt', /not executable|permission|EACCES/i],
   ])('7.2 a command that is %s is reported at start with its reason', async (_, command, reason) => {
     verifies('7.2-cannot-execute')
+    const workspace = testWorkspace()
+    const broken = { id: 'broken', command: command.replace('.', workspace.folder), args: [], instances: 1 }
+    workspace.write('plain.txt', 'not a program')
     const bus = await startBus({
-      config: config([{ id: 'broken', command, args: [], instances: 1 }, pool('echo')], { max_restarts: 0 }),
+      config: config([broken, pool('echo')], { max_restarts: 0 }),
+      workspace,
       unready: true,
     })
-    const line = await bus.log.line((each) => each.text.includes(command) && reason.test(each.text))
+    const line = await bus.log.line((each) => each.text.includes(broken.command) && reason.test(each.text))
     expect(line.text).toContain('broken')
   })
 })

@@ -120,11 +120,13 @@ export function doorSuite(door: Door): void {
 
     test('8.2 a line at, one under and one over max_input_buffer', async () => {
       verifies('8.2-client', '8.1-override')
-      const { client } = await open(door, pool('echo'), { max_input_buffer: 2_000 })
-      const line = (bytes: number) => `{"id":7,"method":"${'x'.repeat(bytes - 21)}"}`
-      client.send(line(1_999))
-      client.send(line(2_000))
-      expect((await client.take(2)).map((each) => each.result.method.length)).toEqual([1_978, 1_979])
+      const { bus, client } = await open(door, pool('raw-log', { args: ['log'] }), { max_input_buffer: 2_000 })
+      const line = (bytes: number) => `{"id":7,"method":"${'x'.repeat(bytes - 20)}"}`
+      for (const bytes of [1_999, 2_000]) {
+        client.send(line(bytes))
+        expect(await client.next()).toMatchObject({ id: 7, result: {} })
+      }
+      expect(bus.workspace.lines('log').map((each) => each.length)).toEqual([1_999, 2_000])
       client.send(line(2_001))
       const lines = await client.untilClosed()
       expect(lines).toMatchObject([{ id: 7, error: { code: -32600, data: { reason: 'message_too_large' } } }])
