@@ -164,7 +164,7 @@ function startAgent(env) {
   return Object.assign(lineClient(child.stdin, child.stdout), { pid: child.pid, stop })
 }
 
-/** One agent behind the daemon, reached over TCP on loopback. */
+/** One agent behind the daemon, reached over a Unix socket. */
 async function startBus(env) {
   const dir = mkdtempSync(join(tmpdir(), 'bench-openai-'))
   const config = join(dir, 'stdio-bus.json')
@@ -185,7 +185,7 @@ async function startBus(env) {
   const exited = once(bus, 'exit')
   await new Promise((resolve, reject) => {
     let log = ''
-    bus.stderr.on('data', (chunk) => (log += chunk).includes('ready') && resolve())
+    bus.stderr.on('data', (chunk) => (log += chunk).includes('"msg":"ready"') && resolve())
     bus.once('exit', () => reject(new Error(`the bus did not start: ${log}`)))
   })
   const socket = connect(socketPath)
