@@ -164,18 +164,6 @@ describe('requests meanwhile', () => {
     expect(['no_worker', 'worker_exited']).toContain(answer.error.data.reason)
   })
 
-  test('7.2 a request waits for a back-off for at most 10 s', async () => {
-    verifies('7.2-waits')
-    const bus = await startBus({ config: config(pool('dies-at-start'), { max_restarts: 1_000 }) })
-    const restarted = ({ workers }: { workers: Array<{ restarts: number }> }) => workers[0]!.restarts >= 6
-    await bus.statusWhere('the back-off is long', restarted, 12_000)
-    const client = await bus.connect()
-    const began = Date.now()
-    const answer = await client.ask({ id: 1, method: 'm' }, 12_000)
-    expect(answer).toMatchObject({ id: 1, error: { code: -32603 } })
-    expect(Date.now() - began).toBeLessThan(11_500)
-  }, 30_000)
-
   test('7.2 a worker that owes and neither reads nor writes is restarted', async () => {
     verifies('7.2-hang')
     const bus = await startBus({ config: config(pool('never-reads', { hang_timeout_sec: 1 })) })
