@@ -54,7 +54,6 @@ export class Bench {
     const watch = { bus: [target.pid], worker: target.workerPids }
     const figures = await this.load().ask('run', { address: target[door], warmMs, roundMs, ...spec, watch })
     const { requestsPerSecond, p50Us, p99Us, busy, cpu, answered } = figures
-    if (answered === 0) throw new Error(`no answer in ${roundMs} ms`)
     return {
       requestsPerSecond,
       p50Us,

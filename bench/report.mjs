@@ -1,7 +1,7 @@
 /**
  * Turns figures into a table for people and a file for programs. Invents nothing: a figure that was not measured is an empty cell.
  */
-import { cpus, totalmem } from 'node:os'
+import { cpus, loadavg, totalmem } from 'node:os'
 
 const fixed = (digits) => (value) => value.toFixed(digits)
 const whole = (value) => Math.round(value).toLocaleString('en-US')
@@ -41,7 +41,14 @@ export function judge(figures, targets) {
 
 export function machine() {
   const [cpu] = cpus()
-  return { node: process.version, cpu: cpu.model, cores: cpus().length, memoryMib: Math.round(totalmem() / 2 ** 20) }
+  const [loadAverage] = loadavg()
+  return {
+    node: process.version,
+    cpu: cpu.model,
+    cores: cpus().length,
+    memoryMib: Math.round(totalmem() / 2 ** 20),
+    loadAverage,
+  }
 }
 
 /** A Markdown table whose columns line up in a terminal as well. */
@@ -63,6 +70,6 @@ const LEGEND = `A request and its answer are two lines. CPU is the time of the b
 limit: the blind pipe for \`1c-1w\` rows, the same bus with little of it for \`against\` rows. A row is named door, length of a line, clients,
 workers, requests in flight per client. Busy is the share of one core; of several workers the busiest counts.`
 
-export function markdownOf({ machine: { node, cpu, cores }, mode, placement, rows }) {
-  return `# Benchmarks (${mode})\n\n${node}, ${cores} cores, ${cpu}; placement: ${placement}\n\n${tableOf(rows)}\n\n${LEGEND}\n`
+export function markdownOf({ machine: { node, cpu, cores, loadAverage }, mode, placement, rows }) {
+  return `# Benchmarks (${mode})\n\n${node}, ${cores} cores, ${cpu}; placement: ${placement}; load average before: ${loadAverage.toFixed(1)}\n\n${tableOf(rows)}\n\n${LEGEND}\n`
 }

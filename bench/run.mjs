@@ -39,6 +39,7 @@ const PACES = {
     wireMs: 800,
     settleMs: 3000,
     soakMs: 600_000,
+    soakMarkMs: 60_000,
   },
   quick: {
     warmMs: 150,
@@ -50,6 +51,7 @@ const PACES = {
     wireMs: 200,
     settleMs: 1000,
     soakMs: 60_000,
+    soakMarkMs: 20_000,
   },
 }
 
@@ -115,13 +117,16 @@ async function main({ quick, soak, profile, list, help, only, program, placement
   const placed = choosePlacement(placement)
   const profileFolder = profile ? mkdtempSync(join(tmpdir(), 'stdio-bus-profile-')) : undefined
   const mode = quick ? 'quick' : 'full'
+  const before = machine()
   const bench = new Bench(PACES[mode], placed, { program, profileFolder })
   const measured = await measureAll(rows, bench).finally(() => bench.close())
-  console.log(`placement: ${placed.name}\n\n${tableOf(measured)}`)
+  console.log(
+    `placement: ${placed.name}; load average before: ${before.loadAverage.toFixed(1)}\n\n${tableOf(measured)}`,
+  )
   if (profile) console.log(`\nOwn time of the bus:\n${topFunctions(profileFolder)}`)
   if (profile) rmSync(profileFolder, { recursive: true })
   if (only === '' && !profile && !program)
-    keep(soak ? 'soak' : 'latest', { mode, placement: placed.name, machine: machine(), rows: measured })
+    keep(soak ? 'soak' : 'latest', { mode, placement: placed.name, machine: before, rows: measured })
   if (measured.some((row) => row.error)) process.exitCode = 1
 }
 

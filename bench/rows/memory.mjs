@@ -28,15 +28,15 @@ async function idleClients(bench) {
   return { rssMib: after, kibPerClient: ((after - before) * 1024) / IDLE_CLIENTS }
 }
 
-/** The resident size at the end, as a multiple of what it was after a tenth of the time. */
+/** The resident size at the end, as a multiple of what it was after a minute (less in a quick run). */
 async function soak(bench) {
-  const { soakMs } = bench.pace
+  const { soakMs, soakMarkMs } = bench.pace
   const [bus] = await bench.use({ kind: 'bus', as: 'soak', lineBytes: LINE_BYTES, workers: 4 })
   const samples = []
   const timer = setInterval(() => samples.push(rssMib(bus.pid)), SAMPLE_MS)
   const spec = { lineBytes: LINE_BYTES, shape: 'flat', clients: 20, inFlight: 64, roundMs: soakMs }
   const figures = await bench.round(bus, 'unix', spec).finally(() => clearInterval(timer))
-  const early = Math.round(samples.length / 10)
+  const early = Math.round(soakMarkMs / SAMPLE_MS)
   const earlyRssMib = median(samples.slice(Math.max(0, early - SAMPLES / 2), early + SAMPLES / 2))
   const lateRssMib = median(samples.slice(-SAMPLES))
   return { ...figures, earlyRssMib, rssMib: lateRssMib, rssRatio: lateRssMib / earlyRssMib }
