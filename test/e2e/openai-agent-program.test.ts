@@ -105,6 +105,12 @@ describe('the program', () => {
     expect(agent.stderr).toMatch(message)
   })
 
+  it('refuses a bad variable with the demo too, and does not stay', async () => {
+    const args = [fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url)), 'agent', 'openai', '--demo']
+    const child = spawn(process.execPath, args, { env: { PATH: process.env['PATH'], OPENAI_VISION: 'maybe' } })
+    expect(await once(child, 'exit')).toEqual([2, null])
+  })
+
   it('refuses a session folder that is a file, and unknown arguments, with exit code 2', async () => {
     const dir = mkdtempSync(join(tmpdir(), 'openai-agent-'))
     writeFileSync(join(dir, 'file'), '')

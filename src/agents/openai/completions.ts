@@ -6,7 +6,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Dispatcher, fetch, type Response } from 'undici'
-import { isCompletion, type toChunk } from './chunk.ts'
+import { isCompletion } from './chunk.ts'
 import type { Config } from './config.ts'
 import { detailOf, httpMessage, isRecord, messageIn } from './errors.ts'
 import { type Body, EndpointLost, readEvents, readText } from './event-stream.ts'
@@ -18,7 +18,7 @@ import { Watch } from './watch.ts'
 /** An answer that has begun, or the message that replaces it. */
 export type Opened =
   | { readonly kind: 'stream'; readonly events: AsyncGenerator<string[], void> }
-  | { readonly kind: 'whole'; readonly completion: Parameters<typeof toChunk>[0] }
+  | { readonly kind: 'whole'; readonly completion: Record<string, unknown> }
   | { readonly kind: 'failed'; readonly message: string }
 
 type Refused = { readonly status: number; readonly body: string; readonly retryAfter: string | null }

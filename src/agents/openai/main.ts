@@ -38,17 +38,26 @@ export async function runOpenAiAgent(argv: readonly string[], env: Environment):
   if (unknown !== undefined) return refuse([`unknown argument ${JSON.stringify(unknown)}; see --help`])
   if (argv.includes('--help')) return print(usage)
   if (argv.includes('--version')) return print(`${packageVersion()}\n`)
-  const demo = argv.includes('--demo') ? await startDemo() : undefined
-  const read = readConfig(demo ? { ...env, ...demoEnvironment(demo.url) } : env)
+  if (!argv.includes('--demo')) return start(env, (config) => openDispatcher(config, env))
+  const demo = await startDemo()
+  try {
+    return await start({ ...env, ...demoEnvironment(demo.url) }, () => new Agent())
+  } finally {
+    await demo.close()
+  }
+}
+
+async function start(env: Environment, open: (config: Config) => Dispatcher): Promise<number> {
+  const read = readConfig(env)
   if ('problems' in read) return refuse(read.problems)
   const store = openStore(read.config)
   if (store === 'unusable') return 2
-  const dispatcher = demo ? new Agent() : openDispatcher(read.config, env)
+  const dispatcher = open(read.config)
   try {
     await serve(new OpenAiAgent({ config: read.config, dispatcher, store, log, version: packageVersion() }))
     return 0
   } finally {
-    await Promise.allSettled([dispatcher.destroy(), demo?.close()])
+    await dispatcher.destroy()
   }
 }
 

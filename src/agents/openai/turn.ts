@@ -15,7 +15,7 @@ import { type Message, toRequestMessages } from './history.ts'
 import type { Log } from './log.ts'
 import type { Models } from './models.ts'
 import { readAnswer, type Sink } from './reading.ts'
-import { type Redact, redactor, toLine } from './redact.ts'
+import { redactor, toLine } from './redact.ts'
 import { shownUrl } from './request.ts'
 import type { Session } from './sessions.ts'
 import { runCalls, type ToolAudience } from './tool-calls.ts'
@@ -95,12 +95,8 @@ async function ask(context: TurnContext, toolbox: Toolbox, signal: AbortSignal):
     if (signal.aborted) return { kind: 'cancelled' }
     if (!(error instanceof EndpointLost)) throw error
     await sink.separate()
-    return { kind: 'failed', message: networkMessage(shownUrl(config), lostReason(error, redact)) }
+    return { kind: 'failed', message: networkMessage(shownUrl(config), reasonOf(error, redact)) }
   }
-}
-
-function lostReason(error: EndpointLost, redact: Redact): string {
-  return reasonOf(error, redact)
 }
 
 /** Shows the answer, and knows whether any of it was shown. */
