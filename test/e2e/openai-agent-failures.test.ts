@@ -117,9 +117,9 @@ describe('the network', () => {
   })
 
   it('being slow but alive is not an error', async () => {
-    const beat = [{ raw: ': alive\n\n' }, { waitMs: 100 }]
+    const beat = [{ raw: ': alive\n\n' }, { waitMs: 250 }]
     const steps = [...beat, ...beat, ...beat, text('slow'), finish(), done]
-    expect(await ask({ steps }, { env: { OPENAI_TIMEOUT_SEC: '0.25' } })).toBe('slow')
+    expect(await ask({ steps }, { env: { OPENAI_TIMEOUT_SEC: '0.6' } })).toBe('slow')
   })
 
   it('being cut in the middle is said after the partial answer', async () => {
