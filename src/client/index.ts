@@ -1,0 +1,86 @@
+/**
+ * `stdio-bus/client`: a program's way to a running bus.
+ *
+ * ```js
+ * import { connect } from 'stdio-bus/client'
+ *
+ * const bus = await connect({ unix: '/run/user/1000/stdio-bus.sock', pool: 'coder' })
+ * acp.client().connect(bus.acp())        // @agentclientprotocol/sdk
+ * await mcpClient.connect(bus.mcp())     // @modelcontextprotocol/sdk 1.x, @modelcontextprotocol/client 2.x
+ * for await (const line of bus.lines())  // any other protocol: bytes of one JSON message
+ * ```
+ *
+ * A bus that restarts is found again: requests in flight fail with `reasonOf(error) === 'bus_gone'`, what is said
+ * meanwhile waits, and the new bus is told the pool and the `initialize` of this client. Sessions, subscriptions and log
+ * levels of the old bus are gone with it.
+ */
+import { type BusAddress, dial, parseTcp } from './address.ts'
+import { BusConnection } from './connection.ts'
+import { RECONNECT_TIMEOUT_MS } from './link.ts'
+
+export type { BusAddress } from './address.ts'
+export type { BusConnection } from './connection.ts'
+export {
+  BusError,
+  type BusErrorCode,
+  BusGone,
+  BusRefused,
+  BusUnavailable,
+  ConnectionClosed,
+  isRetryable,
+  reasonOf,
+} from './errors.ts'
+export type { McpTransport } from './mcp-transport.ts'
+
+/** Where the bus is: exactly one of `unix`, `tcp` and `locate`. */
+export interface ConnectOptions {
+  /** The path of its Unix socket. */
+  readonly unix?: string
+  /** `HOST:PORT`, `[IPv6]:PORT`, or the two apart. */
+  readonly tcp?: string | { readonly host: string; readonly port: number }
+  /** Asked before every attempt, for a bus whose address may change. */
+  readonly locate?: () => Promise<BusAddress> | BusAddress
+  /** The pool to talk to; left out, the bus decides (its listener's pool, `default_pool`, or the only one). */
+  readonly pool?: string
+  /** Whether a bus that went is looked for: false, or for how long (default 30 s). */
+  readonly reconnect?: boolean | { readonly timeoutMs: number }
+  /** The longest line in either direction (default 64 MiB); the bus has limits of its own. */
+  readonly maxLineBytes?: number
+  /** The bus has gone; so many requests have failed. */
+  readonly onLost?: (failedRequests: number) => void
+  /** The bus is back and knows this client again. */
+  readonly onRestored?: () => void
+}
+
+/** Connects to a running bus; fails with BusUnavailable or BusRefused. */
+export async function connect(options: ConnectOptions): Promise<BusConnection> {
+  const locate = chooseAddress(options)
+  const connection = new BusConnection(
+    {
+      dial: async () => dial(await locate()),
+      pool: options.pool,
+      reconnectTimeoutMs: reconnectTimeoutMs(options.reconnect),
+      ...(options.maxLineBytes === undefined ? {} : { maxLineBytes: options.maxLineBytes }),
+    },
+    {
+      lost: (failedRequests) => options.onLost?.(failedRequests),
+      restored: () => options.onRestored?.(),
+    },
+  )
+  await connection.open()
+  return connection
+}
+
+function chooseAddress({ unix, tcp, locate }: ConnectOptions): () => Promise<BusAddress> | BusAddress {
+  const named = [unix, tcp, locate].filter((each) => each !== undefined)
+  if (named.length !== 1) throw new TypeError('connect() takes exactly one of unix, tcp and locate')
+  if (locate !== undefined) return locate
+  if (unix !== undefined) return () => ({ unix })
+  const address = { tcp: typeof tcp === 'string' ? parseTcp(tcp) : tcp! }
+  return () => address
+}
+
+function reconnectTimeoutMs(reconnect: ConnectOptions['reconnect']): number {
+  if (reconnect === false) return 0
+  return typeof reconnect === 'object' ? reconnect.timeoutMs : RECONNECT_TIMEOUT_MS
+}
