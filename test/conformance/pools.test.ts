@@ -86,6 +86,15 @@ describe('other choices', () => {
     expect(bus.workspace.read('log')).not.toContain('bus::')
   })
 
+  test('6.3 the methods of the bus are its own in every spelling', async () => {
+    verifies('6.3-bus-methods', '4.2.2-by-value')
+    const bus = await startBus({ config: config(pool('raw-log', { args: ['log'] })) })
+    const client = await bus.connect()
+    client.send('{"id":1,"method":"\\u0062us::nonsense"}')
+    expect(await client.next()).toMatchObject({ id: 1, error: { code: -32601 } })
+    expect(bus.workspace.read('log')).toBe('')
+  })
+
   test("6.3 a listener's own pool, which bus::open and a pool field overrule", async () => {
     verifies('6.3-listener')
     const bus = await startBus({
