@@ -1,10 +1,9 @@
 /**
  * Stored rows as the documents that people and programs ask for: the seed's fields first, then the superset (aio.md 1.6, 5).
- *
- * Payloads are spliced in as the text they are stored as: a trace of ten thousand calls is written without parsing one.
  */
 import type { CallError } from './call.ts'
-import { spanId } from './otel-ids.ts'
+import { otelTraceId, spanId } from './otel-ids.ts'
+import type { FoundTrace } from './query.ts'
 import type { CallRow, TraceRow } from './row.ts'
 import { FLAG, STATUS } from './schema.ts'
 
@@ -21,13 +20,13 @@ export interface CallDocument {
   outputs?: unknown[]
   parent_id: number | null
   request_id: string | number | null
-  native_method?: string
-  target?: string
+  native_method?: string | undefined
+  target?: string | undefined
   worker: string | null
-  error?: CallError
+  error?: CallError | undefined
   partial: boolean
   partials: number
-  first_partial_at?: string
+  first_partial_at?: string | undefined
   bytes_in: number
   bytes_out: number
   started_at: string
@@ -35,8 +34,8 @@ export interface CallDocument {
   duration_ms: number | null
   span_id: string
   /** Which payloads were cut at the limit, and which were given up under load. */
-  truncated?: ('input' | 'output')[]
-  lost?: ('input' | 'output')[]
+  truncated?: ('input' | 'output')[] | undefined
+  lost?: ('input' | 'output')[] | undefined
 }
 
 export interface TraceDocument {
@@ -81,56 +80,73 @@ export function summarize(trace: TraceRow): TraceSummary {
   }
 }
 
-/** The whole trace as JSON text. */
-export function writeTrace(trace: TraceRow, calls: readonly CallRow[], otelTraceId: string, instance: string): string {
-  const head = JSON.stringify({
+/** The whole trace as a document. */
+export function describeTrace({ trace, calls }: FoundTrace, busInstance: string): TraceDocument {
+  const described = calls.map((call) => describeCall(call, trace.trace_id, busInstance))
+  return { ...describeHead(trace, busInstance), calls: described }
+}
+
+export function describeHead(trace: TraceRow, busInstance: string): Omit<TraceDocument, 'calls'> {
+  return {
     trace_id: trace.trace_id,
     status: traceStatus(trace),
     started_at: isoTime(trace.started_at),
     ended_at: endOf(trace),
-    otel_trace_id: otelTraceId,
+    otel_trace_id: trace.otel_trace_id ?? otelTraceId(busInstance, trace.trace_id),
     missing: trace.missing,
-  })
-  const bodies = calls.map((call) => writeCall(call, trace.trace_id, instance))
-  return `${head.slice(0, -1)},"calls":[${bodies.join(',')}]}`
+  }
 }
 
-/** One call as JSON text. */
-export function writeCall(row: CallRow, traceId: string, instance: string): string {
-  const head = JSON.stringify({ id: row.id, agent: row.agent, method: row.method })
-  const tail = JSON.stringify({ ...describeCall(row), span_id: spanId(instance, traceId, row.id) })
-  const lists = listOf(row.input, 'inputs', 'input') + listOf(row.output, 'outputs', 'output')
-  const request = `"request_id":${row.request_id ?? 'null'}`
-  const error = row.error === null ? '' : `,"error":${row.error}`
-  const payloads = `"input":${row.input ?? 'null'},"output":${row.output ?? 'null'}`
-  return `${head.slice(0, -1)},${payloads},${tail.slice(1, -1)},${request}${lists}${error}}`
+/** One call as a document. */
+export function describeCall(row: CallRow, traceId: string, busInstance: string): CallDocument {
+  return {
+    id: row.id,
+    agent: row.agent,
+    method: row.method,
+    input: parse(row.input),
+    output: parse(row.output),
+    ...describeFacts(row),
+    span_id: spanId(busInstance, traceId, row.id),
+    request_id: parse(row.request_id) as string | number | null,
+    error: (parse(row.error) ?? undefined) as CallError | undefined,
+  }
 }
 
 /** What is known of a call apart from its name, its payloads and its error. */
-export function describeCall(row: CallRow) {
+export function describeFacts(row: CallRow) {
   return {
     status: STATUS_NAMES[row.status as 0 | 1 | 2],
     protocol: row.protocol,
     type: row.type,
     parent_id: row.parent_id,
     worker: row.worker,
-    ...(row.native_method === null ? {} : { native_method: row.native_method }),
-    ...(row.target === null ? {} : { target: row.target }),
+    native_method: row.native_method ?? undefined,
+    target: row.target ?? undefined,
     partial: row.partials > 0,
     partials: row.partials,
-    ...(row.first_partial_at === null ? {} : { first_partial_at: isoTime(row.first_partial_at) }),
+    first_partial_at: row.first_partial_at === null ? undefined : isoTime(row.first_partial_at),
     bytes_in: row.bytes_in,
     bytes_out: row.bytes_out,
     started_at: isoTime(row.started_at),
     ended_at: row.ended_at === null ? null : isoTime(row.ended_at),
     duration_ms: row.ended_at === null ? null : roundMs(row.ended_at - row.started_at),
-    ...flagged('truncated', row.flags, FLAG.inputCut, FLAG.outputCut),
-    ...flagged('lost', row.flags, FLAG.inputLost, FLAG.outputLost),
+    truncated: flagged(row.flags, FLAG.inputCut, FLAG.outputCut),
+    lost: flagged(row.flags, FLAG.inputLost, FLAG.outputLost),
   }
 }
 
+let lastSecond = Number.NaN
+let lastPrefix = ''
+
+/** ISO 8601 in UTC with milliseconds. Times come in order, so the date of the last second is nearly always the right one. */
 export function isoTime(ms: number): string {
-  return new Date(ms).toISOString()
+  const whole = Math.trunc(ms)
+  const second = Math.floor(whole / 1000)
+  if (second !== lastSecond) {
+    lastPrefix = new Date(second * 1000).toISOString().slice(0, -4)
+    lastSecond = second
+  }
+  return `${lastPrefix}${String(whole - second * 1000).padStart(3, '0')}Z`
 }
 
 export function roundMs(ms: number): number {
@@ -141,25 +157,11 @@ function endOf(trace: TraceRow): string | null {
   return trace.n_open > 0 || trace.ended_at === null ? null : isoTime(trace.ended_at)
 }
 
-function flagged(name: 'truncated' | 'lost', flags: number, input: number, output: number) {
-  const which = [...(flags & input ? ['input'] : []), ...(flags & output ? ['output'] : [])]
-  return which.length === 0 ? {} : { [name]: which }
+function flagged(flags: number, input: number, output: number): ('input' | 'output')[] | undefined {
+  if ((flags & (input | output)) === 0) return undefined
+  return [...(flags & input ? (['input'] as const) : []), ...(flags & output ? (['output'] as const) : [])]
 }
 
-/** The second text of the protocol has arrays beside the objects; only generic payloads have them, so few are parsed. */
-function listOf(payload: string | null, plural: string, singular: string): string {
-  if (payload === null || !payload.includes(`"${singular}`)) return ''
-  const value: unknown = JSON.parse(payload)
-  if (typeof value !== 'object' || value === null) return ''
-  const fields = value as Record<string, unknown>
-  const items = Array.isArray(fields[plural])
-    ? fields[plural]
-    : isItem(fields[singular])
-      ? [fields[singular]]
-      : undefined
-  return items === undefined ? '' : `,"${plural}":${JSON.stringify(items)}`
-}
-
-function isItem(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && 'type' in value && 'value' in value
+function parse(text: string | null): unknown {
+  return text === null ? null : JSON.parse(text)
 }

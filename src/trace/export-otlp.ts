@@ -53,14 +53,15 @@ export type TraceContext = Pick<TraceDocument, 'trace_id' | 'otel_trace_id'>
 type Attributes = Record<string, string | number | boolean | undefined>
 
 export function exportOtlp(trace: TraceDocument, busInstance: string, options: OtlpOptions = {}): OtlpDocument {
-  const known = new Set(trace.calls.map((call) => call.id))
-  const finished = trace.calls.filter((call) => call.ended_at !== null)
-  const spans = finished.map((call) => {
-    const parent = call.parent_id !== null && known.has(call.parent_id) ? call.parent_id : null
-    return callSpan({ ...call, parent_id: parent }, trace, busInstance, options)
-  })
-  const root = trace.ended_at === null ? [] : [rootSpan(trace, busInstance, options)]
-  return wrapSpans([...root, ...spans], busInstance, options)
+  const spanIds = new Map(trace.calls.map((call) => [call.id, call.span_id]))
+  const rootId = spanId(busInstance, trace.trace_id, ROOT_CALL)
+  const spans = trace.ended_at === null ? [] : [rootSpan(trace, busInstance, options)]
+  for (const call of trace.calls) {
+    if (call.ended_at === null) continue
+    const parentSpanId = (call.parent_id === null ? undefined : spanIds.get(call.parent_id)) ?? rootId
+    spans.push(callSpan(call, trace, parentSpanId, options))
+  }
+  return wrapSpans(spans, busInstance, options)
 }
 
 /** The envelope that a collector expects around spans. */
@@ -102,14 +103,14 @@ export function rootSpan(
 export function callSpan(
   call: CallDocument,
   trace: TraceContext,
-  busInstance: string,
+  parentSpanId: string,
   options: OtlpOptions = {},
 ): OtlpSpan {
   const shape = shapeOf(call)
   return {
     traceId: trace.otel_trace_id,
     spanId: call.span_id,
-    parentSpanId: spanId(busInstance, trace.trace_id, call.parent_id ?? ROOT_CALL),
+    parentSpanId,
     name: shape.name,
     kind: SPAN_KIND.client,
     startTimeUnixNano: toNanos(call.started_at),
@@ -228,9 +229,12 @@ function statusOf(call: CallDocument): OtlpSpan['status'] {
 }
 
 function toAttributes(attributes: Attributes): { key: string; value: OtlpValue }[] {
-  return Object.entries(attributes)
-    .filter(([, value]) => value !== undefined)
-    .map(([key, value]) => ({ key, value: toValue(value as string | number | boolean) }))
+  const list: { key: string; value: OtlpValue }[] = []
+  for (const key in attributes) {
+    const value = attributes[key]
+    if (value !== undefined) list.push({ key, value: toValue(value) })
+  }
+  return list
 }
 
 function toValue(value: string | number | boolean): OtlpValue {

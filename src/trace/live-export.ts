@@ -4,9 +4,9 @@
  * A trace has no last call that anybody could know of, so quiet is the only sign; should more calls come, the root is sent
  * again with the same id and a later end. Bounded: beyond the bound the oldest traces get their root at once.
  */
-import type { CallDocument } from './document.ts'
-import { isoTime, writeCall } from './document.ts'
+import { describeCall, isoTime } from './document.ts'
 import { callSpan, type OtlpOptions, type OtlpSpan, rootSpan } from './export-otlp.ts'
+import { ROOT_CALL } from './otel-ids.ts'
 import { type PayloadPolicy, payloadKeeper } from './payload.ts'
 import type { CallRow } from './row.ts'
 import { type Keep, keepPayloads } from './row-payloads.ts'
@@ -87,8 +87,9 @@ export class LiveExport {
       ...row,
       ...keepPayloads(this.#options.payloads ? row : { ...row, input: null, output: null }, this.#keep),
     }
-    const call: CallDocument = JSON.parse(writeCall(kept, trace.traceId, this.#ids.busInstance))
-    this.#add(callSpan(call, contextOf(trace), this.#ids.busInstance, this.#options))
+    const call = describeCall(kept, trace.traceId, this.#ids.busInstance)
+    const parent = this.#ids.spanId(trace.traceId, row.parent_id ?? ROOT_CALL)
+    this.#add(callSpan(call, contextOf(trace), parent, this.#options))
   }
 
   #evict(trace: LiveTrace): void {

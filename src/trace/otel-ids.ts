@@ -1,7 +1,7 @@
 /**
  * The W3C ids of traces and calls, derived and never drawn: the same call has the same span id in every export (aio.md 3.7).
  */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 
 /** The id of the span that stands for the whole trace. */
 export const ROOT_CALL = 0
@@ -36,5 +36,5 @@ export function parseTraceparent(value: unknown): Traceparent | undefined {
 }
 
 function digest(text: string): string {
-  return createHash('sha256').update(text).digest('hex')
+  return hash('sha256', text, 'hex')
 }

@@ -7,6 +7,8 @@ const UNPRINTABLE =
   /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff0-\uffff]|\p{Cs}/gu
 const WIDE =
   /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation}|[\u{20000}-\u{3fffd}]/u
+/** Everyday text, and the frames, blocks and marks that trees are drawn with: one column each, nothing to escape. */
+const PLAIN = /^[\x20-\x7e\u2500-\u25ef]*$/
 const ZERO_WIDTH = /\p{Mn}|\p{Me}/u
 
 /** More of one line helps nobody. */
@@ -19,6 +21,7 @@ export function printable(text: string): string {
 
 /** How many columns a terminal needs for it. */
 export function displayWidth(text: string): number {
+  if (PLAIN.test(text)) return text.length
   let width = 0
   for (const char of text) width += columnsOf(char)
   return width
@@ -39,9 +42,10 @@ export function clip(text: string, columns: number): string {
 
 /** Exactly `columns` wide. */
 export function pad(text: string, columns: number, side: 'left' | 'right' = 'left'): string {
-  const fitted = clip(text, columns)
-  const space = ' '.repeat(Math.max(0, columns - displayWidth(fitted)))
-  return side === 'left' ? fitted + space : space + fitted
+  const width = displayWidth(text)
+  if (width > columns) return pad(clip(text, columns), columns, side)
+  const space = ' '.repeat(columns - width)
+  return side === 'left' ? text + space : space + text
 }
 
 function columnsOf(char: string): number {

@@ -4,14 +4,14 @@
  * Answers are JSON text, because most of a trace is payload text that nobody here needs to understand. A question never
  * changes anything.
  */
-import { summarize, type TraceDocument, writeTrace } from './document.ts'
+import { describeTrace, summarize } from './document.ts'
 import { exportAio } from './export-aio.ts'
 import { exportOtlp, type OtlpOptions } from './export-otlp.ts'
-import { otelTraceId } from './otel-ids.ts'
 import {
   badParam,
   type ListFilter,
   type QueryFault,
+  type Read,
   readListFilter,
   readTimeRange,
   readTraceId,
@@ -26,9 +26,16 @@ export interface TraceSource {
   readonly busInstance: string
   /** Newest first, one more than the limit when there are more. */
   listTraces(filter: ListFilter): TraceRow[]
-  /** With its calls in order of start. */
-  findTrace(traceId: string): { trace: TraceRow; calls: CallRow[] } | undefined
+  /** With its calls in order of start; `bare` ones have no payloads. */
+  findTrace(traceId: string, detail: Detail): FoundTrace | undefined
   sumAgents(range: TimeRange): AgentSum[]
+}
+
+export type Detail = 'bare' | 'whole'
+
+export interface FoundTrace {
+  readonly trace: TraceRow
+  readonly calls: CallRow[]
 }
 
 export interface AgentSum {
@@ -63,12 +70,15 @@ function list(source: TraceSource, params: unknown): Answer {
 }
 
 function get(source: TraceSource, params: unknown): Answer {
+  const found = find(source, params, 'whole')
+  return 'fault' in found ? found : { text: exportAio(found.value, source.busInstance) }
+}
+
+function find(source: TraceSource, params: unknown, detail: Detail): Read<FoundTrace> {
   const traceId = readTraceId(params)
   if ('fault' in traceId) return traceId
-  const found = source.findTrace(traceId.value)
-  if (found === undefined) return unknownTrace(traceId.value)
-  const otel = found.trace.otel_trace_id ?? otelTraceId(source.busInstance, traceId.value)
-  return { text: writeTrace(found.trace, found.calls, otel, source.busInstance) }
+  const value = source.findTrace(traceId.value, detail)
+  return value === undefined ? unknownTrace(traceId.value) : { value }
 }
 
 function stats(source: TraceSource, params: unknown): Answer {
@@ -85,16 +95,19 @@ function stats(source: TraceSource, params: unknown): Answer {
   return { text: JSON.stringify({ ...totals, agents: Object.fromEntries(agents) }) }
 }
 
-const EXPORTS: Record<string, (trace: TraceDocument, busInstance: string, otlp: OtlpOptions) => unknown> = {
-  aio: exportAio,
-  'otlp-json': exportOtlp,
+/** AIO's own form is the document itself; the other is written from it, without payloads unless they are wanted. */
+const EXPORTS: Record<string, Ask> = {
+  aio: get,
+  'otlp-json': (source, params, otlp) => {
+    const found = find(source, params, otlp.payloads ? 'whole' : 'bare')
+    if ('fault' in found) return found
+    const trace = describeTrace(found.value, source.busInstance)
+    return { text: JSON.stringify(exportOtlp(trace, source.busInstance, otlp)) }
+  },
 }
 
 function exportTrace(source: TraceSource, params: unknown, otlp: OtlpOptions): Answer {
   const format = (params as { format?: unknown } | null | undefined)?.format ?? 'aio'
   const write = typeof format === 'string' && Object.hasOwn(EXPORTS, format) ? EXPORTS[format] : undefined
-  if (write === undefined) return badParam('format', 'aio or otlp-json')
-  const trace = get(source, params)
-  if ('fault' in trace) return trace
-  return { text: JSON.stringify(write(JSON.parse(trace.text), source.busInstance, otlp)) }
+  return write === undefined ? badParam('format', 'aio or otlp-json') : write(source, params, otlp)
 }

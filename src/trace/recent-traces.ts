@@ -5,7 +5,7 @@
  */
 
 import { roundMs, traceStatus } from './document.ts'
-import type { AgentSum, TraceSource } from './query.ts'
+import type { AgentSum, FoundTrace, TraceSource } from './query.ts'
 import type { ListFilter, TimeRange } from './query-params.ts'
 import { type CallRecord, payloadLength } from './record.ts'
 import type { CallRow, TraceRow } from './row.ts'
@@ -76,7 +76,7 @@ export class RecentTraces implements TraceSource {
     return found
   }
 
-  findTrace(traceId: string): { trace: TraceRow; calls: CallRow[] } | undefined {
+  findTrace(traceId: string): FoundTrace | undefined {
     const trace = this.#traces.get(traceId)
     if (trace === undefined) return undefined
     const calls = trace.records.map((record) => this.#toCallRow(record))

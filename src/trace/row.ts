@@ -91,6 +91,15 @@ export function columnValues(row: CallRow): SqlValue[] {
   return CALL_COLUMNS.map((column) => row[column])
 }
 
+/** The row whose column values these are, in the order of CALL_COLUMNS. */
+export function rowFromColumns(values: readonly SqlValue[], input: string | null, output: string | null): CallRow {
+  const row: Record<string, SqlValue | undefined> = {}
+  for (const [index, column] of CALL_COLUMNS.entries()) row[column] = values[index]
+  row['input'] = input
+  row['output'] = output
+  return row as unknown as CallRow
+}
+
 /** A batch as it crosses the thread: bare values cost half of what objects with names cost. */
 export interface PackedBatch extends Omit<Batch, 'changes'> {
   readonly changes: readonly SqlValue[][]
@@ -109,9 +118,8 @@ export function unpackBatch({ changes, ...rest }: PackedBatch): Batch {
 }
 
 function unpackChange([kind, traceId, otelTraceId, ...values]: SqlValue[]): Change {
-  const row: Record<string, SqlValue | undefined> = {}
-  for (const [index, column] of PACKED_COLUMNS.entries()) row[column] = values[index]
-  return { kind, traceId, otelTraceId, row } as unknown as Change
+  const [input, output] = values.slice(CALL_COLUMNS.length) as [string | null, string | null]
+  return { kind, traceId, otelTraceId, row: rowFromColumns(values, input, output) } as Change
 }
 
 /** Ids above this are never continued from, so one absurd id does not end the numbering of a trace. */

@@ -2,9 +2,9 @@
  * Reads traces from the database. Never writes, so it also serves a command that looks at the file of a stopped bus.
  */
 
-import type { AgentSum, TraceSource } from './query.ts'
+import type { AgentSum, Detail, FoundTrace, TraceSource } from './query.ts'
 import type { ListFilter, TimeRange } from './query-params.ts'
-import { CALL_COLUMNS, type CallRow, type TraceRow } from './row.ts'
+import { CALL_COLUMNS, rowFromColumns, type TraceRow } from './row.ts'
 import { readMeta } from './schema.ts'
 import type { Database, SqlValue } from './sqlite.ts'
 
@@ -12,8 +12,13 @@ const TRACE_COLUMNS = `t.trace, t.trace_id, t.otel_trace_id, t.started_at, t.end
   (SELECT json_group_array(agent) FROM trace_agents a WHERE a.trace = t.trace) AS agents`
 
 const FIND_TRACE = `SELECT ${TRACE_COLUMNS} FROM traces t WHERE t.trace_id = ?`
-const FIND_CALLS = `SELECT ${CALL_COLUMNS.map((name) => `c.${name}`).join(', ')}, p.input, p.output
-  FROM calls c LEFT JOIN payloads p ON p.call = c.call WHERE c.trace = ? ORDER BY c.started_at, c.call`
+/** The columns as one JSON array: a value at a time, the border between SQLite and JavaScript costs more than the query. */
+const CALL = `json_array(${CALL_COLUMNS.map((name) => `c.${name}`).join(', ')}) AS columns`
+const IN_ORDER = 'WHERE c.trace = ? ORDER BY c.started_at, c.call'
+const FIND_CALLS = {
+  bare: `SELECT ${CALL}, NULL AS input, NULL AS output FROM calls c ${IN_ORDER}`,
+  whole: `SELECT ${CALL}, p.input, p.output FROM calls c LEFT JOIN payloads p ON p.call = c.call ${IN_ORDER}`,
+}
 const SUM_AGENTS = `SELECT agent, count(*) AS calls, sum(status = 1) AS ok, sum(status = 2) AS errors,
   sum(bytes_in) AS bytes_in, sum(bytes_out) AS bytes_out, round(coalesce(sum(ended_at - started_at), 0), 3) AS busy_ms
   FROM calls WHERE started_at >= ? AND started_at < ? GROUP BY agent ORDER BY agent`
@@ -28,15 +33,17 @@ export function sqlSource(db: Database): TraceSource {
   return {
     busInstance: readMeta(db, 'bus_instance') ?? '',
     listTraces: (filter) => listTraces(db, filter),
-    findTrace: (traceId) => findTrace(db, traceId),
+    findTrace: (traceId, detail) => findTrace(db, traceId, detail),
     sumAgents: (range) => sumAgents(db, range),
   }
 }
 
-function findTrace(db: Database, traceId: string): { trace: TraceRow; calls: CallRow[] } | undefined {
+function findTrace(db: Database, traceId: string, detail: Detail): FoundTrace | undefined {
   const trace = db.prepare(FIND_TRACE).get(traceId) as StoredTrace | undefined
   if (trace === undefined) return undefined
-  return { trace: withAgents(trace), calls: db.prepare(FIND_CALLS).all(trace.trace) as CallRow[] }
+  const rows = db.prepare(FIND_CALLS[detail]).all(trace.trace) as StoredCall[]
+  const calls = rows.map(({ columns, input, output }) => rowFromColumns(JSON.parse(columns), input, output))
+  return { trace: withAgents(trace), calls }
 }
 
 function listTraces(db: Database, filter: ListFilter): TraceRow[] {
@@ -87,6 +94,7 @@ function sumAgents(db: Database, range: TimeRange): AgentSum[] {
     .all(range.sinceMs ?? 0, range.untilMs ?? Number.MAX_SAFE_INTEGER) as unknown as AgentSum[]
 }
 
+type StoredCall = { readonly columns: string; readonly input: string | null; readonly output: string | null }
 type StoredTrace = Omit<TraceRow, 'agents'> & { agents: string }
 
 function withAgents(row: StoredTrace): TraceRow {

@@ -32,6 +32,9 @@ const ADVICE: Record<FailureReason, string> = {
   failed: 'see the reason',
 }
 
+/** A question may read the whole store, which is no fault of the disk. */
+const QUESTION_PATIENCE = 12
+
 const NOT_OPEN: EngineError = { reason: 'failed', message: 'the store is not open' }
 
 export class StoreLink {
@@ -45,6 +48,8 @@ export class StoreLink {
   #host: EngineHost | undefined
   #retry: NodeJS.Timeout | undefined
   #isClosed = false
+  /** While one is being answered, others wait for it and not for the disk. */
+  #questions = 0
 
   constructor(
     makeHost: () => EngineHost,
@@ -67,7 +72,7 @@ export class StoreLink {
     if (this.#isClosed) return
     this.#host = this.#makeHost()
     const asked = this.#host.ask('open', { settings: this.#settings, nowMs: this.#nowMs(), isFirst })
-    const opened = this.#watch(asked, (value) => this.#becomeOk(value))
+    const opened = this.#watch('open', asked, (value) => this.#becomeOk(value))
     await Promise.race([opened, delay(this.#times.stallMs)])
   }
 
@@ -77,9 +82,12 @@ export class StoreLink {
     params: EngineCalls[Op]['params'],
   ): Promise<Outcome<EngineCalls[Op]['yields']>> {
     if (this.#host === undefined || this.state === 'failed') return { error: this.failure ?? NOT_OPEN }
-    return this.#watch(this.#host.ask(op, params), () => {
+    if (op === 'query') this.#questions += 1
+    const outcome = await this.#watch(op, this.#host.ask(op, params), () => {
       if (this.failure?.reason === 'slow') this.#becomeOk()
     })
+    if (op === 'query') this.#questions -= 1
+    return outcome
   }
 
   async close(): Promise<void> {
@@ -96,12 +104,15 @@ export class StoreLink {
     void host.end()
   }
 
-  async #watch<T>(asked: Promise<Outcome<T>>, onValue: (value: T) => void): Promise<Outcome<T>> {
-    const { stallMs } = this.#times
-    const stall = setTimeout(() => this.#fail({ reason: 'slow', message: `no reply for ${stallMs} ms` }), stallMs)
+  async #watch<T>(op: EngineOp, asked: Promise<Outcome<T>>, onValue: (value: T) => void): Promise<Outcome<T>> {
+    const limitMs = op === 'query' ? this.#times.stallMs * QUESTION_PATIENCE : this.#times.stallMs
+    const stall = setInterval(() => {
+      if (op !== 'query' && this.#questions > 0) return
+      this.#fail({ reason: 'slow', message: `no reply for ${limitMs} ms` })
+    }, limitMs)
     stall.unref()
     const outcome = await asked
-    clearTimeout(stall)
+    clearInterval(stall)
     if ('error' in outcome) this.#fail(outcome.error)
     else onValue(outcome.value)
     return outcome

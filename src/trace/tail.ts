@@ -2,23 +2,22 @@
  * What somebody who follows traces live is told of a call: everything but its payloads.
  */
 import type { CallError } from './call.ts'
-import { describeCall } from './document.ts'
+import { describeFacts } from './document.ts'
 import type { CallEvent } from './store.ts'
 
-export type TailItem = ReturnType<typeof describeCall> & {
+export type TailItem = ReturnType<typeof describeFacts> & {
   readonly event: 'started' | 'ended'
   readonly trace_id: string
   readonly id: number
   readonly agent: string
   readonly method: string
-  readonly target?: string
   /** Code, message and type: what an agent put into `data` stays in the trace. */
   readonly error?: Omit<CallError, 'data'>
 }
 
 export function tailItem({ event, traceId, row }: CallEvent): TailItem {
   const { id, agent, method } = row
-  return { event, trace_id: traceId, id, agent, method, ...describeCall(row), ...errorOf(row.error) }
+  return { event, trace_id: traceId, id, agent, method, ...describeFacts(row), ...errorOf(row.error) }
 }
 
 function errorOf(text: string | null): { error?: Omit<CallError, 'data'> } {
