@@ -67,15 +67,15 @@ function tell(store: TraceStore, callId: number, input: unknown = { n: callId })
   store.end(callEnd({ callId }))
 }
 
-/** A host whose writes wait for `gate`, and everything else behind them, as on a thread. */
-function gatedHost(gate: () => Promise<void>): EngineHost {
+/** A host whose writes (or whatever is gated) wait for `gate`, and everything else behind them, as on a thread. */
+function gatedHost(gate: () => Promise<void>, gated = 'write'): EngineHost {
   const host = inlineHost()
   let turn: Promise<unknown> = Promise.resolve()
   return {
     ask: (op, params) => {
       const copy = structuredClone(params)
       const asked = turn.then(async () => {
-        if (op === 'write') await gate()
+        if (op === gated) await gate()
         return host.ask(op, copy)
       })
       turn = asked
@@ -213,6 +213,23 @@ describe('a slow disk', () => {
     tell(store, 3)
     expect((await getTrace(store)).calls.map((call) => call.id)).toEqual([1, 3])
     expect(changes.map((change) => change.reason)).toEqual([undefined, 'slow', undefined])
+  })
+
+  it('is not suspected while a long question is being answered', async () => {
+    let release = () => {}
+    const gate = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    const makeHost = () => gatedHost(() => gate, 'query')
+    const store = await open({ makeHost, times: { stallMs: 50, queryMs: 10 } })
+    const asked = store.query('stats', {})
+    tell(store, 1)
+    await asked
+    await new Promise((resolve) => setTimeout(resolve, 250))
+    expect(store.status().state).toBe('ok')
+    release()
+    expect((await getTrace(store)).calls).toHaveLength(1)
+    expect(changes).toHaveLength(1)
   })
 
   it('on its own thread holds nobody up', async () => {

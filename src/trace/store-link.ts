@@ -48,8 +48,8 @@ export class StoreLink {
   #host: EngineHost | undefined
   #retry: NodeJS.Timeout | undefined
   #isClosed = false
-  /** While one is being answered, others wait for it and not for the disk. */
-  #questions = 0
+  /** What is asked after a question waits for that question first, and for the disk only then. */
+  #lastQuestion: Promise<unknown> = Promise.resolve()
 
   constructor(
     makeHost: () => EngineHost,
@@ -82,12 +82,12 @@ export class StoreLink {
     params: EngineCalls[Op]['params'],
   ): Promise<Outcome<EngineCalls[Op]['yields']>> {
     if (this.#host === undefined || this.state === 'failed') return { error: this.failure ?? NOT_OPEN }
-    if (op === 'query') this.#questions += 1
-    const outcome = await this.#watch(op, this.#host.ask(op, params), () => {
+    const asked = this.#host.ask(op, params)
+    const watched = this.#watch(op, asked, () => {
       if (this.failure?.reason === 'slow') this.#becomeOk()
     })
-    if (op === 'query') this.#questions -= 1
-    return outcome
+    if (op === 'query') this.#lastQuestion = asked
+    return watched
   }
 
   async close(): Promise<void> {
@@ -106,13 +106,12 @@ export class StoreLink {
 
   async #watch<T>(op: EngineOp, asked: Promise<Outcome<T>>, onValue: (value: T) => void): Promise<Outcome<T>> {
     const limitMs = op === 'query' ? this.#times.stallMs * QUESTION_PATIENCE : this.#times.stallMs
-    const stall = setInterval(() => {
-      if (op !== 'query' && this.#questions > 0) return
-      this.#fail({ reason: 'slow', message: `no reply for ${limitMs} ms` })
-    }, limitMs)
-    stall.unref()
+    const clock = new AbortController()
+    void this.#lastQuestion.then(() => {
+      afterwards(limitMs, clock.signal, () => this.#fail({ reason: 'slow', message: `no reply for ${limitMs} ms` }))
+    })
     const outcome = await asked
-    clearInterval(stall)
+    clock.abort()
     if ('error' in outcome) this.#fail(outcome.error)
     else onValue(outcome.value)
     return outcome
@@ -141,6 +140,12 @@ export class StoreLink {
     this.#retry = setTimeout(() => void this.open(), this.#times.retryMs)
     this.#retry.unref()
   }
+}
+
+function afterwards(ms: number, signal: AbortSignal, act: () => void): void {
+  if (signal.aborted) return
+  const timer = setTimeout(act, ms).unref()
+  signal.addEventListener('abort', () => clearTimeout(timer), { once: true })
 }
 
 function delay(ms: number): Promise<void> {
