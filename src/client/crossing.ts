@@ -11,6 +11,7 @@ import { FIELD } from '../wire/fields.ts'
 import { localFaultLine } from './errors.ts'
 import { Introduction } from './introduction.ts'
 import { Questions } from './questions.ts'
+import { type Refusal, readRefusal } from './refusal.ts'
 import { Requests } from './requests.ts'
 import { spliced } from './splice.ts'
 
@@ -24,7 +25,7 @@ const CANCEL_WITHOUT_ANSWER = 'notifications/cancelled'
 const CANCEL_WITH_ANSWER = '$/cancel_request'
 /** A subscription is answered when it ends: the end of input does not wait for that. */
 const SUBSCRIPTION = 'subscriptions/listen'
-const MAX_LAST_WORD_BYTES = 16_384
+const MAX_REFUSAL_BYTES = 16_384
 
 export class Crossing {
   readonly requests = new Requests()
@@ -33,8 +34,10 @@ export class Crossing {
   readonly own = new Map<IdKey, OwnAnswer>()
   /** This side has ended its input and can answer nothing more. */
   isDeaf = false
-  /** The error line that was the last thing the bus said, if it was one: it may be why the connection ends. */
-  lastWord: Buffer | undefined
+  /** The last error line, if nothing came after it: it may be why a connection did not open. */
+  lastWord: Refusal | undefined
+  /** The bus has said that it closes this connection for a fault of ours. */
+  refusal: Refusal | undefined
   readonly #envelope = new Envelope()
 
   readonly #outward: Readonly<Partial<Record<Shape, () => Verdict>>> = {
@@ -124,7 +127,7 @@ export class Crossing {
   #answer(): Verdict {
     const envelope = this.#envelope
     const isError = envelope.has(FIELD.error) && envelope.typeOf(FIELD.error) !== 'null'
-    if (isError && envelope.end - envelope.start <= MAX_LAST_WORD_BYTES) this.lastWord = this.#copy()
+    if (isError && envelope.end - envelope.start <= MAX_REFUSAL_BYTES) this.#noteError()
     const key = envelope.key(FIELD.id)
     // While our own request is on its way, an error without an id is about the connection.
     if (key === undefined) return this.own.size > 0 ? 'swallow' : 'pass'
@@ -137,6 +140,11 @@ export class Crossing {
     this.requests.answer(key)
     this.introduction.answer(key, !isError)
     return 'pass'
+  }
+
+  #noteError(): void {
+    this.lastWord = readRefusal(this.#copy())
+    if (this.lastWord?.isFinal) this.refusal = this.lastWord
   }
 
   /** The line, copied, with its newline. */

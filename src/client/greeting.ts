@@ -8,7 +8,7 @@
 import type { Socket } from 'node:net'
 import type { Crossing } from './crossing.ts'
 import { BusUnavailable } from './errors.ts'
-import { readRefusal } from './last-word.ts'
+import { readRefusal } from './refusal.ts'
 
 const OPEN_TIMEOUT_MS = 10_000
 /** A worker may be starting when it is introduced to again. */
@@ -39,9 +39,7 @@ function ask(socket: Socket, crossing: Crossing, id: string, line: Buffer, timeo
       else reject(error)
     }
     const broken = (): void => {
-      const { lastWord } = crossing
-      const refusal = lastWord && readRefusal(lastWord)
-      settle(refusal ?? new BusUnavailable('the bus closed the connection at once'))
+      settle(crossing.lastWord ?? new BusUnavailable('the bus closed the connection at once'))
     }
     const timer = setTimeout(() => settle(new BusUnavailable('the bus does not answer')), timeoutMs)
     socket.once('close', broken)

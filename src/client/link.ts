@@ -22,7 +22,6 @@ import {
 } from './errors.ts'
 import { greet } from './greeting.ts'
 import { HANG_UP_TIMEOUT_MS, hangUp } from './hang-up.ts'
-import { readRefusal } from './last-word.ts'
 import { LineFlow } from './line-flow.ts'
 import { LineQueue } from './line-queue.ts'
 
@@ -54,7 +53,7 @@ export const RECONNECT_TIMEOUT_MS = 30_000
 export const MAX_LINE_BYTES = 64 * 1024 * 1024
 const FINISH_TIMEOUT_MS = 30_000
 const FIRST_DELAY_MS = 50
-const MAX_DELAY_MS = 2_000
+const MAX_DELAY_MS = 1_000
 /** Above this, what waits for the bus to come back makes the writer wait too. */
 const MAX_WAITING_BYTES = 1024 * 1024
 
@@ -225,10 +224,8 @@ export class Link {
   #lose(socket: Socket): void {
     if (this.#socket !== socket || !this.#isOpen) return
     this.#detach(socket)
-    const { lastWord } = this.#crossing
-    const refusal = lastWord && readRefusal(lastWord)
     const failed = this.#fail('bus_gone')
-    if (refusal?.isFinal) return this.#end(refusal)
+    if (this.#crossing.refusal !== undefined) return this.#end(this.#crossing.refusal)
     if (this.#isFinishing) return this.#end()
     const { reconnectTimeoutMs = RECONNECT_TIMEOUT_MS } = this.#options
     if (reconnectTimeoutMs === 0) return this.#end(new BusGone('the bus has gone'))

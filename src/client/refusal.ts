@@ -1,5 +1,5 @@
 /**
- * Reads an error line of the bus as a reason to end.
+ * Reads an error line of the bus as the reason why it wants no connection.
  *
  * Every other error line is somebody's answer and none of our business. Text of a peer is cut and escaped before it is
  * shown.
