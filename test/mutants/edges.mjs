@@ -39,8 +39,8 @@ export const EDGES = [
     '4.3',
     'malformed-input',
     'wire/envelope.ts',
-    "if (isResponse) return this.#bad('a message with a method has no result and no error')",
-    '',
+    'if (isResponse) return this.#bad(',
+    'if (isResponse && this.has(FIELD.params)) return this.#bad(',
     'method and result together pass',
   ),
   row(
