@@ -69,6 +69,8 @@ export interface FieldNode {
   /** Children by the length of their key: most keys of a message have no candidate at all. */
   readonly byLength: readonly (readonly FieldNode[] | undefined)[]
   readonly hasChildren: boolean
+  /** The slots of everything below this node. */
+  readonly below: readonly Field[]
 }
 
 type Draft = { key: string; slot: Field | -1; children: Map<string, Draft> }
@@ -79,12 +81,15 @@ function draftOf(key: string): Draft {
 
 function compile(draft: Draft): FieldNode {
   const byLength: FieldNode[][] = []
+  const below: Field[] = []
   for (const child of draft.children.values()) {
     const node = compile(child)
     byLength[node.key.length] ??= []
     byLength[node.key.length]!.push(node)
+    below.push(...node.below)
+    if (node.slot !== -1) below.push(node.slot)
   }
-  return { key: Buffer.from(draft.key), slot: draft.slot, byLength, hasChildren: draft.children.size > 0 }
+  return { key: Buffer.from(draft.key), slot: draft.slot, byLength, hasChildren: draft.children.size > 0, below }
 }
 
 function buildTree(): FieldNode {

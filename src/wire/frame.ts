@@ -5,6 +5,8 @@
  * line is held in one growing buffer, so that a peer that sends a byte at a time costs no more than its bytes. A line of
  * more than `maxLineBytes` is the peer's fault; after `overflowed` the caller must close it and push no more.
  */
+import { lend, takeBack } from './scanner.ts'
+
 export const NEWLINE = 10
 
 /** Takes the line in `bytes[start, end)`, whose newline stands at `end`; false: no more for now. */
@@ -46,6 +48,14 @@ export class LineSplitter {
       start = end + 1
       if (!this.#release(sink)) return start
     }
+    lend(chunk)
+    start = this.#split(chunk, start, sink)
+    takeBack()
+    return start
+  }
+
+  #split(chunk: Buffer, from: number, sink: LineSink): number {
+    let start = from
     for (let end = chunk.indexOf(NEWLINE, start); end !== -1; end = chunk.indexOf(NEWLINE, start)) {
       if (!this.#fits(chunk, start, end)) return chunk.length
       const line = start

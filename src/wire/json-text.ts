@@ -111,7 +111,7 @@ function skipUtf8(bytes: Buffer, at: number, end: number): number {
   return at + length
 }
 
-function isDigit(byte: number): boolean {
+export function isDigit(byte: number): boolean {
   return byte >= 0x30 && byte <= 0x39
 }
 
@@ -212,4 +212,4 @@ export function skipValue(bytes: Buffer, at: number, end: number): number {
   }
 }
 
-export { CLOSE_ARRAY, CLOSE_OBJECT, COLON, COMMA, OPEN_ARRAY, OPEN_OBJECT, QUOTE, skipKey }
+export { CLOSE_ARRAY, CLOSE_OBJECT, COLON, COMMA, MINUS, OPEN_ARRAY, OPEN_OBJECT, QUOTE, skipKey }

@@ -1,0 +1,65 @@
+/**
+ * The scanner in WebAssembly (its source is in assembly/), and the copying of lines into its memory.
+ *
+ * A line is copied in when it is scanned, unless it lies in a chunk that was lent: then the lines around it come along, so
+ * that a chunk of many lines is copied once. What was copied is believed only while the chunk is lent; nobody may change
+ * its bytes meanwhile. Without WebAssembly or its vectors there is no scanner, and the twin does its work.
+ */
+import { FIELD_NAMES, FIELD_TREE, ONCE_BELOW } from './fields.ts'
+import { MARGIN_BYTES, MAX_FIELDS, MAX_TEXT_BYTES, NOTE_COUNT, NOTES, ONCE_BELOW_CELL, TEXT, TREE } from './layout.ts'
+import { SCANNER_WASM } from './scanner-wasm.ts'
+import { writeTree } from './tree-image.ts'
+
+type Scan = (start: number, end: number, shift: number) => number
+
+interface Scanner {
+  readonly memory: Uint8Array
+  readonly notes: Int32Array
+  readonly scan: Scan
+}
+
+/** So much of a chunk is copied at once; it stays in the nearest cache while its lines are read. */
+const WINDOW_BYTES = 16_384
+
+function start(): Scanner | undefined {
+  const code = Buffer.from(SCANNER_WASM, 'base64')
+  if (typeof WebAssembly === 'undefined' || !WebAssembly.validate(code)) return undefined
+  const { exports } = new WebAssembly.Instance(new WebAssembly.Module(code))
+  const { buffer } = exports['memory'] as { buffer: ArrayBuffer }
+  if (buffer.byteLength < TEXT + MAX_TEXT_BYTES + MARGIN_BYTES) throw new Error('the scanner has too little memory')
+  if (FIELD_NAMES.length > MAX_FIELDS) throw new Error('the scanner has no room for so many fields')
+  const memory = new Uint8Array(buffer)
+  new Int32Array(buffer)[ONCE_BELOW_CELL / 4] = ONCE_BELOW
+  writeTree(FIELD_TREE, new DataView(buffer), TREE)
+  return { memory, notes: new Int32Array(buffer, NOTES, NOTE_COUNT), scan: exports['scan'] as Scan }
+}
+
+export const scanner: Scanner | undefined = start()
+
+let lent: Buffer | undefined
+/** The part of the lent chunk that lies at TEXT. */
+let from = 0
+let to = 0
+
+/** Until it is taken back, the bytes of `chunk` stay as they are. */
+export function lend(chunk: Buffer): void {
+  lent = chunk
+  from = 0
+  to = 0
+}
+
+export function takeBack(): void {
+  lent = undefined
+}
+
+/** Scans a line of at most MAX_TEXT_BYTES and returns the verdict; the rest is in the notes of the scanner. */
+export function scanFast({ memory, scan }: Scanner, bytes: Buffer, start: number, end: number): number {
+  if (bytes !== lent || start < from || end > to) load(memory, bytes, start, end)
+  return scan(TEXT + start - from, TEXT + end - from, from - TEXT)
+}
+
+function load(memory: Uint8Array, bytes: Buffer, start: number, end: number): void {
+  from = start
+  to = bytes === lent ? Math.min(bytes.length, Math.max(end, start + WINDOW_BYTES)) : end
+  memory.set(new Uint8Array(bytes.buffer, bytes.byteOffset + start, to - start), TEXT)
+}
