@@ -59,7 +59,7 @@ describe.each(['unix', 'tcp'] as const)('at the %s door', (door) => {
     const client = await bus.connect()
     client.send({ id: 1, method: 'm', pool: 'silent', sessionId: 's' })
     client.pause()
-    client.send({ id: 2, method: 'm', pool: 'floods', sessionId: 't', params: { count: 50, bytes: 1_000 } })
+    client.send({ id: 2, method: 'm', pool: 'floods', sessionId: 't', params: { count: 400, bytes: 2_000 } })
     await bus.statusWhere('it is known', (status) => status.sessions === 2 && status.outstanding === 1)
     client.reset()
     const status = await bus.statusWhere('it is gone', ({ clients }) => clients === 0, 3_000)
