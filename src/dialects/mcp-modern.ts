@@ -17,7 +17,7 @@ export const MCP_MODERN: Dialect = {
   cancel: { method: 'notifications/cancelled', key: 'requestId', unlessMethods: [] },
   fromClient: {
     'subscriptions/listen': { isLongLived: true },
-    'notifications/cancelled': { cancels: FIELD.requestId },
+    'notifications/cancelled': { cancels: FIELD.requestId, isFinal: true },
     'tasks/get': { task: FIELD.taskId },
     'tasks/update': { task: FIELD.taskId },
     'tasks/cancel': { task: FIELD.taskId },
@@ -27,7 +27,7 @@ export const MCP_MODERN: Dialect = {
   fromWorker: {
     'notifications/progress': { to: ['token'] },
     'notifications/message': { to: ['log'] },
-    'notifications/cancelled': { to: ['request'] },
+    'notifications/cancelled': { to: ['request'], isFinal: true },
     'notifications/subscriptions/acknowledged': subscribed,
     'notifications/resources/updated': subscribed,
     'notifications/tools/list_changed': subscribed,

@@ -20,7 +20,7 @@ export class Core {
   readonly workers = new Map<WorkerId, Worker>()
   readonly pools = new Map<PoolId, Pool>()
   readonly sessions = new Sessions()
-  readonly requests = new Requests()
+  readonly requests = new Requests(() => this.nowMs)
   readonly timers = new Timers()
   readonly dropped = new Map<DropReason, number>()
   readonly refused = new Map<Reason, number>()

@@ -16,6 +16,8 @@ export interface ClientRow {
   readonly session?: 'announced' | 'claimed' | 'ended'
   /** The field holds the id of a request of this client; without such a request the message is for nothing. */
   readonly cancels?: Field
+  /** Nothing is answered to what it cancels: the request is owed nothing from then on. */
+  readonly isFinal?: true
   /** The field holds the token of a question put to this client. */
   readonly answersToken?: Field
   /** Answered by the bus itself. */
@@ -55,6 +57,8 @@ export interface WorkerRow {
   readonly local?: 'pong'
   /** What the worker is answered when nobody can be asked any more; left out: an error. */
   readonly answerWhenGone?: string
+  /** What it names is over: a question is not answered any more, a request owed nothing more. */
+  readonly isFinal?: true
   /** The message may name a session that belongs to the same client from now on. */
   readonly adopts?: Field
 }

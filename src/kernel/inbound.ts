@@ -179,7 +179,7 @@ export class Inbound {
   ): void {
     const row = tongue.client.find(this.#board.envelope)
     const named = tongue.dialect.hasSessions ? (inner ?? top) : undefined
-    const fault = this.#spokenFault(client, pool, tongue, row, named)
+    const fault = this.#spokenFault(client, pool, tongue, row, named, isRequest)
     if (fault !== undefined)
       return this.#board.refuse(client, isRequest, fault, named === undefined ? undefined : { sessionId: named })
     const bound = named === undefined ? undefined : client.sessions.get(named)?.worker
@@ -205,10 +205,12 @@ export class Inbound {
     tongue: Tongue,
     row: ClientRow | undefined,
     named: SessionId | undefined,
+    isRequest: boolean,
   ): Reason | undefined {
     if (pool.tongue !== undefined && pool.tongue !== tongue && !isDiscovery(this.#board.envelope))
       return 'protocol_mismatch'
     if (row?.isUnknown && pool.tongue === tongue) return 'unknown_method'
+    if (isRequest && row !== undefined && isNotification(row)) return 'unknown_method'
     if (row?.unlessShared && pool.spec.sharing === 'shared') return 'not_when_shared'
     if (row?.isLongLived && pool.spec.sharing === 'lease') return 'not_with_lease'
     if (row?.session === 'announced' && !this.#hasRoomForSession(client)) return 'too_many_sessions'
@@ -335,8 +337,7 @@ export class Inbound {
   ): void {
     const { core, envelope } = this.#board
     const edits = this.#board.cuts(tongue.dialect)
-    if (row?.cancels !== undefined && !this.#aimCancel(client, worker, row, edits))
-      return core.drop('cancel_for_nothing')
+    if (row?.cancels !== undefined) return this.#sendCancel(client, worker, row, edits)
     if (row?.answersToken !== undefined) return this.#sendToAsker(client, row, edits)
     if (row?.task !== undefined && worker.tasks.get(envelope.text(row.task) ?? '') !== client) {
       return this.#board.refuse(client, isRequest, 'task_not_owned')
@@ -382,13 +383,16 @@ export class Inbound {
   }
 
   /** A cancel names a request of this client, by the id the worker knows; others' requests are out of reach. */
-  #aimCancel(client: Client, worker: Worker, row: ClientRow, edits: Edit[]): boolean {
+  #sendCancel(client: Client, worker: Worker, row: ClientRow, edits: Edit[]): void {
     const { core, envelope } = this.#board
     const key = envelope.key(row.cancels!)
     const request = key === undefined ? undefined : core.requests.find(client, worker, key)
-    if (request === undefined) return false
+    if (request === undefined) return core.drop('cancel_for_nothing')
     if (request.spelling !== undefined) edits.push(replace(envelope, row.cancels!, spell(request.key)))
-    return true
+    this.#board.forward(worker, edits)
+    if (!row.isFinal) return
+    this.#board.waive(request)
+    this.assignment.maybeRelease(worker)
   }
 
   /** Progress of something the client was asked: to whoever asked. */
@@ -400,6 +404,11 @@ export class Inbound {
     }
     this.#board.core.drop('late_progress')
   }
+}
+
+/** What such a row says has no answer; sent with an id it is refused, since a worker may stay silent. */
+function isNotification({ cancels, answersToken, confirms }: ClientRow): boolean {
+  return cancels !== undefined || answersToken !== undefined || confirms === true
 }
 
 const MAX_REMEMBERED = 10_000

@@ -12,7 +12,7 @@ import { rankOf } from './bonds.ts'
 import type { Address, WorkerRow } from './dialect.ts'
 import { remember } from './inbound.ts'
 import type { Client, Worker } from './peers.ts'
-import { type Request, spell } from './requests.ts'
+import { type Question, Request, spell } from './requests.ts'
 import { type Edit, replace } from './splice.ts'
 import { about } from './supervisor.ts'
 import type { Switchboard } from './switchboard.ts'
@@ -20,6 +20,8 @@ import type { Switchboard } from './switchboard.ts'
 interface Target {
   readonly clients: Iterable<Client>
   readonly edit?: Edit | undefined
+  /** What the message is about. */
+  readonly subject?: Request | Question
 }
 
 const BY_SESSION: WorkerRow = { to: ['session'] }
@@ -46,7 +48,7 @@ export class Outbound {
       subscribers: (worker) => this.#bySubscribers(worker),
       log: (worker) => this.#byLog(worker),
       everyone: (worker) => ({ clients: [...worker.bonds].map((bond) => bond.client) }),
-      sole: (worker) => only(soleClient(worker)),
+      sole: (worker) => only(this.#soleClient(worker, false)),
     }
   }
 
@@ -60,7 +62,7 @@ export class Outbound {
     if (request === undefined) return core.drop('unknown_answer')
     if (request.onAnswer !== undefined) return request.onAnswer(envelope.has(FIELD.result))
     if (request.row !== undefined) this.#announcements.settle(request, worker)
-    const { client } = request
+    const client = request.client ?? lateReader(request)
     if (client === undefined) core.drop('late_answer')
     else this.#answer(client, request, worker)
     if (worker.state === 'retiring') this.#board.supervisor.maybeDismiss(worker)
@@ -124,7 +126,7 @@ export class Outbound {
       : (tongue.worker.find(this.#board.envelope) ?? tongue.dialect.otherFromWorker)
   }
 
-  #deliver(worker: Worker, row: WorkerRow, { clients, edit }: Target, isQuestion: boolean): void {
+  #deliver(worker: Worker, row: WorkerRow, { clients, edit, subject }: Target, isQuestion: boolean): void {
     if (isQuestion) {
       for (const client of clients) return this.#ask(worker, client, row, edit)
       return this.#discard(worker, row, true)
@@ -133,6 +135,12 @@ export class Outbound {
       this.#board.forward(client, edit === undefined ? undefined : [edit])
       if (row.adopts !== undefined) this.#announcements.adopt(worker, client, this.#text(row.adopts))
     }
+    if (row.isFinal && subject !== undefined) this.#conclude(subject)
+  }
+
+  #conclude(subject: Request | Question): void {
+    if (subject instanceof Request) this.#board.waive(subject)
+    else this.#board.core.requests.settle(subject)
   }
 
   #ask(worker: Worker, client: Client, row: WorkerRow, edit: Edit | undefined): void {
@@ -189,7 +197,7 @@ export class Outbound {
   #ofRequest(request: Request | undefined, field: Parameters<Switchboard['textOf']>[0]): Target | undefined {
     if (request?.client === undefined) return undefined
     const edit = request.spelling === undefined ? undefined : replace(this.#board.envelope, field, request.spelling)
-    return { clients: [request.client], edit }
+    return { clients: [request.client], edit, subject: request }
   }
 
   #byQuestion(worker: Worker): Target | undefined {
@@ -197,7 +205,7 @@ export class Outbound {
     const question = key === undefined ? undefined : worker.questions.get(key)
     if (question === undefined) return undefined
     const edit = question.isAliased ? replace(this.#board.envelope, FIELD.requestId, spell(question.key)) : undefined
-    return { clients: [question.client], edit }
+    return { clients: [question.client], edit, subject: question }
   }
 
   #byToken(worker: Worker): Target | undefined {
@@ -227,20 +235,27 @@ export class Outbound {
 
   /** A log line says nothing of whom it is about: it is delivered only if just one client can be meant. */
   #byLog(worker: Worker): Target | undefined {
-    const client = worker.holder ?? soleInFlight(worker, worker.tongue === this.#board.tongues.mcpModern)
+    const client = this.#soleClient(worker, worker.tongue === this.#board.tongues.mcpModern)
     if (client === undefined) return undefined
     const level = client.bonds.get(worker.pool.spec.id)?.level
     return level !== undefined && rankOf(this.#text(FIELD.level)) < level ? { clients: [] } : only(client)
   }
+
+  /** The one client a worker works for, unless it may still be at work for one that has gone or cancelled. */
+  #soleClient(worker: Worker, wantsLog: boolean): Client | undefined {
+    const client = worker.holder ?? soleInFlight(worker, wantsLog)
+    if (client === undefined || this.#board.core.requests.mayBeAboutAnother(worker, client, wantsLog)) return undefined
+    return client
+  }
+}
+
+/** A waived request has no owner any more, but who wanted it may still be there. */
+function lateReader({ isWaived, formerClient }: Request): Client | undefined {
+  return isWaived && formerClient?.state === 'open' ? formerClient : undefined
 }
 
 function only(client: Client | undefined): Target | undefined {
   return client === undefined ? undefined : { clients: [client] }
-}
-
-/** The one client a worker works for: its holder, or the only one with requests in flight. */
-function soleClient(worker: Worker): Client | undefined {
-  return worker.holder ?? soleInFlight(worker, false)
 }
 
 function soleInFlight(worker: Worker, wantsLog: boolean): Client | undefined {

@@ -107,6 +107,8 @@ export class Worker extends PeerBase {
   outstanding = new Map<IdKey, Request>()
   /** Requests whose client has gone, cancelled or timed out, oldest first. */
   ownerless = new Set<Request>()
+  /** Until then it may still be at work on one of them. */
+  strayUntilMs = 0
   /** Ids have been forgotten: from now on no client's id is used as it is. */
   aliasesAll = false
   sessions = new Map<SessionId, Session>()
@@ -180,6 +182,7 @@ export class Worker extends PeerBase {
     this.pid = undefined
     this.stuckMs = 0
     this.aliasesAll = false
+    this.strayUntilMs = 0
     this.greeting = 'none'
     this.welcome = undefined
     this.claims.clear()

@@ -17,6 +17,11 @@ import type { SessionId } from './vocabulary.ts'
 export class Request {
   /** Undefined once the client has gone, cancelled or timed out. */
   client: Client | undefined
+  /** Whose it was, and until when the worker may still be at work on it. */
+  formerClient: Client | undefined
+  strayUntilMs = 0
+  /** Nothing is owed, but an answer that still comes is for its former client. */
+  isWaived = false
   readonly worker: Worker
   /** The id at the worker. */
   readonly key: IdKey
@@ -78,9 +83,17 @@ export function spell(key: IdKey): string {
 /** Where bus-made numbers begin: far from where clients count, and still small for workers that count in 32 bits. */
 const FIRST_ALIAS = 1_000_000_000
 
+/** So long a worker may go on with a request that was cancelled, and say things about it. */
+const STRAY_MS = 5_000
+
 export class Requests {
+  readonly #nowMs: () => number
   #nextAlias = FIRST_ALIAS
   size = 0
+
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs
+  }
 
   /** Records the request that `envelope` holds; its id is replaced where it must be. */
   open(envelope: Envelope, client: Client, worker: Worker): Request {
@@ -129,7 +142,9 @@ export class Requests {
   disown(request: Request): void {
     if (request.client === undefined) return
     this.#unlink(request, request.client)
+    request.formerClient = request.client
     request.client = undefined
+    request.strayUntilMs = request.worker.strayUntilMs = this.#nowMs() + STRAY_MS
     if (request.timer !== undefined) request.timer.cancelled = true
     const { worker } = request
     if (request.token !== undefined) worker.tokens.delete(request.token)
@@ -140,6 +155,24 @@ export class Requests {
     worker.outstanding.delete(oldest!.key)
     worker.aliasesAll = true
     this.size--
+  }
+
+  /** The client wants no answer, or the worker has said there will be none; one that still comes is delivered. */
+  waive(request: Request): void {
+    request.isWaived = true
+    this.disown(request)
+  }
+
+  /** The worker may still be at work on a request that is no more this client's, so that what it says may be about that. */
+  mayBeAboutAnother(worker: Worker, client: Client, wantsLog: boolean): boolean {
+    const nowMs = this.#nowMs()
+    if (nowMs >= worker.strayUntilMs) return false
+    for (const request of worker.ownerless) {
+      if (request.formerClient === undefined || request.formerClient === client) continue
+      if (wantsLog && !request.wantsLog) continue
+      if (nowMs < request.strayUntilMs) return true
+    }
+    return false
   }
 
   /** The client's newest unanswered request with this id at that worker. */

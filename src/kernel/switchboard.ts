@@ -108,6 +108,15 @@ export class Switchboard {
     this.flow.sendLine(request.worker, Buffer.from(line))
   }
 
+  /** Nothing more is owed for the request (contract: the promise); what waited for its end goes on. */
+  waive(request: Request): void {
+    const { client, worker } = request
+    if (client === undefined) return
+    this.core.requests.waive(request)
+    this.supervisor.maybeDismiss(worker)
+    if (client.state === 'half-closed') this.host.maybeFinish(client)
+  }
+
   /** The session a message names, wherever it may. */
   sessionNamed(): string | undefined {
     const { envelope } = this
