@@ -96,7 +96,8 @@ export function badParam(param: string, allowed: string): { fault: QueryFault } 
   }
 }
 
-export function unknownTrace(traceId: string): { fault: QueryFault } {
+export function unknownTrace(given: string): { fault: QueryFault } {
+  const traceId = given.slice(0, MAX_TEXT)
   return {
     fault: {
       code: -32602,

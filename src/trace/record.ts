@@ -110,7 +110,8 @@ export function payloadLength(record: CallRecord): number {
 
 function encodeError(error: CallError): string {
   const { code, message, data, type } = error
-  const kept = { code, message: message.slice(0, MAX_ERROR_MESSAGE), type }
+  // An agent may have put anything where a message belongs.
+  const kept = { code, message: String(message).slice(0, MAX_ERROR_MESSAGE), type }
   const text = data === undefined ? undefined : encodePayload(data)
   const head = JSON.stringify(kept)
   return text === undefined ? head : `${head.slice(0, -1)},"data":${text}}`

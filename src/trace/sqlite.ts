@@ -33,7 +33,17 @@ export async function openDatabase(path: string, options: OpenOptions = {}): Pro
 }
 
 /** SQLite's primary result codes, as far as they decide anything here. */
-export const SQLITE = { busy: 5, ioError: 10, corrupt: 11, full: 13, cannotOpen: 14, notDatabase: 26 } as const
+export const SQLITE = {
+  busy: 5,
+  ioError: 10,
+  corrupt: 11,
+  full: 13,
+  cannotOpen: 14,
+  tooBig: 18,
+  constraint: 19,
+  mismatch: 20,
+  notDatabase: 26,
+} as const
 
 /** The primary result code of an error of SQLite; undefined for any other error. */
 export function resultCode(error: unknown): number | undefined {

@@ -330,6 +330,19 @@ describe('the file', () => {
   })
 })
 
+describe('a call that cannot be written', () => {
+  it('costs itself and nothing else', async () => {
+    const store = await open()
+    const odd = { target: { not: 'text' } } as unknown as { target: string }
+    store.begin(callStart())
+    store.begin(callStart({ callId: 2, ...odd }))
+    store.begin(callStart({ callId: 3, bytesIn: Number.NaN }))
+    store.end(callEnd({ error: { message: 5 as unknown as string } }))
+    const trace = await getTrace(store)
+    expect([trace.calls.map((call) => call.id), trace.missing, store.status().state]).toEqual([[1], 2, 'ok'])
+  })
+})
+
 describe('numbering', () => {
   it('continues after a restart, for traces and for calls of a known trace', async () => {
     const first = await open()

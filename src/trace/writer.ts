@@ -7,7 +7,7 @@
 import { type Batch, CALL_COLUMNS, type CallRow, type Change, columnValues, MAX_CONTINUED_ID } from './row.ts'
 import { type Keep, keepPayloads } from './row-payloads.ts'
 import { STATUS } from './schema.ts'
-import type { Database, Statement } from './sqlite.ts'
+import { type Database, resultCode, SQLITE, type Statement } from './sqlite.ts'
 
 /** What a batch adds to one trace. */
 interface TraceDelta {
@@ -21,6 +21,8 @@ interface TraceDelta {
 }
 
 const MAX_INTERNED = 20_000
+/** What SQLite says of a row that does not fit; a value it cannot even be given has no code. */
+const ROW_FAULTS = new Set<number | undefined>([SQLITE.tooBig, SQLITE.constraint, SQLITE.mismatch, undefined])
 
 const placeholders = CALL_COLUMNS.map(() => '?').join(', ')
 const SQL = {
@@ -84,9 +86,18 @@ export class TraceWriter {
       this.#statements.touchCall.run(row.partials, row.first_partial_at, trace, row.id)
       return
     }
-    const known = change.kind === 'end' ? this.#end(trace, row) : this.#add(trace, row)
-    if (!known) delta.missing += 1
+    if (!this.#tryWrite(change, trace)) delta.missing += 1
     else count(delta, change.kind, row)
+  }
+
+  /** One call that cannot be written must not cost the others of its batch, nor the store. */
+  #tryWrite({ kind, row }: Change, trace: number): boolean {
+    try {
+      return kind === 'end' ? this.#end(trace, row) : this.#add(trace, row)
+    } catch (error) {
+      if (ROW_FAULTS.has(resultCode(error))) return false
+      throw error
+    }
   }
 
   /** False when the trace has a call of that id already: the first one stays. */
