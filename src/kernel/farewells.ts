@@ -121,7 +121,9 @@ export class Farewells {
   failOutstanding(): void {
     const { core } = this.#board
     for (const client of core.clients.values()) {
-      for (let request = client.newest; request !== undefined; request = client.newest) {
+      const owed: Request[] = []
+      for (let request = client.newest; request !== undefined; request = request.older) owed.unshift(request)
+      for (const request of owed) {
         core.requests.disown(request)
         this.#payFor(request, client, 'shutting_down', {})
       }

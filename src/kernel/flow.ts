@@ -64,6 +64,7 @@ export class Flow {
   send(to: Peer, bytes: Buffer, start: number, end: number): void {
     to.outbox.append(bytes, start, end)
     this.#touch(to)
+    if (to.outbox.isStalled) this.account(to)
     if (!to.outbox.isFull) return
     this.#noteFull(to)
     const source = this.#source
@@ -131,9 +132,8 @@ export class Flow {
     this.#core.retainedBytes += grown
     if (grown < 0) return this.#releaseTotal()
     if (this.#core.retainedBytes <= this.#core.spec.limits.maxTotalBufferBytes) return
-    for (const source of [peer, ...peer.gate.sources]) {
-      if (source.blockedOn === undefined && !source.isDeaf) this.block(source, this.totalGate)
-    }
+    const source = this.#source ?? peer
+    if (source.blockedOn === undefined && !source.isDeaf) this.block(source, this.totalGate)
   }
 
   #releaseTotal(): void {

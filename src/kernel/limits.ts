@@ -54,6 +54,8 @@ export const FIXED = {
   workerWaitMs: 10_000,
   /** How long what a dead worker wrote is still read (7.1). */
   lastWordsMs: 1_000,
+  /** After the end of a worker's stdout its exit is waited for this long, to say how it ended. */
+  exitWaitMs: 200,
   backoffFirstMs: 100,
   backoffMaxMs: 30_000,
   /** A worker that lives this long starts its back-off anew (7.2). */

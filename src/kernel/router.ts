@@ -21,6 +21,7 @@ import type { Switchboard } from './switchboard.ts'
 import { WaitingRoom } from './waiting-room.ts'
 
 const BUS_PREFIX = Buffer.from('"bus::')
+const BACKSLASH = 0x5c
 
 export class Router {
   readonly #board: Switchboard
@@ -102,9 +103,13 @@ export class Router {
   }
 
   #isForBus(): boolean {
-    const { bytes } = this.#board.envelope
-    const at = this.#board.envelope.startOf(FIELD.method)
-    for (let i = 0; i < BUS_PREFIX.length; i++) if (bytes[at + i] !== BUS_PREFIX[i]) return false
+    const { envelope } = this.#board
+    const { bytes } = envelope
+    const at = envelope.startOf(FIELD.method)
+    for (let i = 0; i < BUS_PREFIX.length; i++) {
+      if (bytes[at + i] === BUS_PREFIX[i]) continue
+      return bytes[at + i] === BACKSLASH && envelope.text(FIELD.method)!.startsWith('bus::')
+    }
     return true
   }
 

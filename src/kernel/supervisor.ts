@@ -100,10 +100,15 @@ export class Supervisor {
     this.step(worker, 'broken')
   }
 
-  /** Its stdout has ended and everything it wrote is delivered. */
+  /** Its stdout has ended and everything it wrote is delivered: it counts as exited, but how is known in a moment only. */
   finished(worker: Worker): void {
     if (worker.state === 'dying') return this.step(worker, 'broken')
-    if (worker.isAlive) this.endBroken(worker, 'worker_exited', { why: 'its stdout ended' })
+    if (!worker.isAlive) return
+    const { generation } = worker
+    this.#core.timers.set(this.#core.nowMs + FIXED.exitWaitMs, () => {
+      if (worker.generation !== generation || !worker.isAlive) return
+      this.endBroken(worker, 'worker_exited', { why: 'its stdout ended' })
+    })
   }
 
   /** It is of no use any more: what it owes is answered at once, then it goes. */

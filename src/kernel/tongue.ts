@@ -23,11 +23,29 @@ class MethodTable<Row> {
 
   find(envelope: Envelope): Row | undefined {
     const start = envelope.startOf(FIELD.method) + 1
-    const candidates = this.#byLength[envelope.endOf(FIELD.method) - 1 - start]
+    const end = envelope.endOf(FIELD.method) - 1
+    if (isEscaped(envelope.bytes, start, end)) return this.#findDecoded(Buffer.from(envelope.text(FIELD.method)!))
+    return this.#findAt(envelope.bytes, start, end)
+  }
+
+  #findDecoded(method: Buffer): Row | undefined {
+    return this.#findAt(method, 0, method.length)
+  }
+
+  #findAt(bytes: Buffer, start: number, end: number): Row | undefined {
+    const candidates = this.#byLength[end - start]
     if (candidates === undefined) return undefined
-    for (const { method, row } of candidates) if (isAt(method, envelope.bytes, start)) return row
+    for (const { method, row } of candidates) if (isAt(method, bytes, start)) return row
     return undefined
   }
+}
+
+const BACKSLASH = 0x5c
+
+/** A method is compared by value, like every routing field. */
+function isEscaped(bytes: Buffer, start: number, end: number): boolean {
+  for (let i = start; i < end; i++) if (bytes[i] === BACKSLASH) return true
+  return false
 }
 
 function isAt(method: Buffer, bytes: Buffer, start: number): boolean {

@@ -2,6 +2,7 @@
 import { Argument, type Command } from 'commander'
 
 const AGENTS = {
+  echo: async () => (await import('../../agents/echo/main.ts')).runEchoAgent,
   openai: async () => (await import('../../agents/openai/main.ts')).runOpenAiAgent,
 } as const
 

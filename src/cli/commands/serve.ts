@@ -4,6 +4,7 @@ import { type Command, Option } from 'commander'
 import type { BusConfig } from '../../config/bus-config.ts'
 import { readConfig } from '../../config/read.ts'
 import { formatProblems } from '../../config/report.ts'
+import { closeInheritedDescriptors } from '../../process/descriptors.ts'
 import { parseTcpAddress } from '../../transports/address.ts'
 import { LOG_LEVELS, Log, type LogThreshold } from '../daemon/log.ts'
 import { resolveRegistryAgent } from '../daemon/registry-agents.ts'
@@ -37,6 +38,7 @@ export function addServe(program: Command): void {
     )
     .addOption(new Option('--log-level <level>', 'what is logged').choices([...LOG_LEVELS]).default('info'))
     .action(async (options: ServeOptions) => {
+      closeInheritedDescriptors()
       process.exit(await serve(options))
     })
 }

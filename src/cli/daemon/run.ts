@@ -78,6 +78,7 @@ class Run {
       await this.#openControl()
       await this.#openDoors()
     } catch (error) {
+      this.#daemon.apply({ type: 'shutdown', at: 'once' })
       await this.#leave()
       throw error
     }
@@ -170,21 +171,20 @@ class Run {
   }
 
   #watchSignals(): void {
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void this.#signalled(signal))
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => this.#signalled(signal))
     process.on('SIGHUP', () => {
       const { stdio } = this.#options.doors
-      if (stdio || process.stdin.isTTY || process.stderr.isTTY) return void this.#signalled('SIGHUP')
+      if (stdio || process.stdin.isTTY || process.stderr.isTTY) return this.#signalled('SIGHUP')
       this.#reload().catch((error) => this.#options.log.write('error', (error as Error).message))
     })
   }
 
-  async #signalled(signal: string): Promise<void> {
+  #signalled(signal: string): void {
     this.#signals++
     if (this.#signals === 1) {
       this.#options.log.write('info', `${signal}: a second one ends everything at once`)
       return this.#daemon.apply({ type: 'shutdown', at: 'leisure' })
     }
-    await this.#daemon.killAll()
     this.#end(1)
   }
 
