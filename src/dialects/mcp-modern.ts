@@ -20,7 +20,7 @@ export const MCP_MODERN: Dialect = {
     'notifications/cancelled': { cancels: FIELD.requestId, isFinal: true },
     'tasks/get': { task: FIELD.taskId },
     'tasks/update': { task: FIELD.taskId },
-    'tasks/cancel': { task: FIELD.taskId },
+    'tasks/cancel': { task: FIELD.taskId, endsTask: true },
     ping: { isUnknown: true },
     initialize: { isUnknown: true },
   },
@@ -33,7 +33,7 @@ export const MCP_MODERN: Dialect = {
     'notifications/tools/list_changed': subscribed,
     'notifications/prompts/list_changed': subscribed,
     'notifications/resources/list_changed': subscribed,
-    'notifications/tasks': { to: ['subscription', 'task'] },
+    'notifications/tasks': { to: ['subscription', 'task'], tellsTask: true },
   },
   otherFromWorker: { to: ['subscription', 'task'] },
 }

@@ -12,6 +12,11 @@ import type { WaitingRoom } from './waiting-room.ts'
 
 const SPARE: ReadonlySet<string> = new Set(['starting', 'ready', 'backing_off', 'dying', 'stopping'])
 
+/** It is nobody's, and there or coming. */
+function isSpare({ holder, isDismissed, state }: Worker): boolean {
+  return holder === undefined && !isDismissed && SPARE.has(state)
+}
+
 export class Assignment {
   readonly #board: Switchboard
   readonly #waitingRoom: WaitingRoom
@@ -46,7 +51,7 @@ export class Assignment {
     if (held?.isReady && held.holder === client) return held
     const spare = pool.next()
     if (spare === undefined) {
-      this.keepSpares(pool, 1)
+      this.keepSpares(pool, client)
       return undefined
     }
     spare.holder = client
@@ -55,12 +60,14 @@ export class Assignment {
     return spare
   }
 
-  /** As many workers as `instances` says wait for clients to come, as far as `max_instances` allows. */
-  keepSpares(pool: Pool, atLeast = 0): void {
+  /** As many workers as `instances` says, or as clients wait, are there or coming, as far as `max_instances` allows. */
+  keepSpares(pool: Pool, newcomer?: Client): void {
     if (pool.spec.sharing !== 'isolated' || pool.isRetired || this.#board.core.phase !== 'running') return
     const { instances, maxInstances } = pool.spec
-    const spares = pool.workers.filter((worker) => worker.holder === undefined && SPARE.has(worker.state)).length
-    const wanted = Math.max(instances, atLeast) - spares
+    const spares = pool.workers.filter(isSpare).length
+    const waiting = new Set(pool.waiting.map(({ client }) => client))
+    if (newcomer !== undefined) waiting.add(newcomer)
+    const wanted = Math.max(instances, waiting.size) - spares
     for (let i = 0; i < wanted && pool.workers.length < maxInstances; i++) {
       this.#board.supervisor.step(this.#board.supervisor.addWorker(pool), 'retry')
     }
@@ -86,9 +93,7 @@ export class Assignment {
     worker.holder = undefined
     if (holder.holdings.get(pool.spec.id) === worker) holder.holdings.delete(pool.spec.id)
     if (pool.spec.sharing !== 'isolated') return
-    const spares = pool.workers.filter(
-      (other) => other !== worker && other.holder === undefined && SPARE.has(other.state),
-    )
+    const spares = pool.workers.filter((other) => other !== worker && isSpare(other))
     if (spares.length >= pool.spec.instances) worker.isDismissed = true
   }
 
@@ -99,7 +104,7 @@ export class Assignment {
     // Notifications (a cancel, say) belong to what is in flight: they never wait behind others.
     if (own !== undefined && (!isRequest || pool.leaseWaiters.length === 0)) return own
     if (!isRequest && wanted !== undefined) return wanted
-    const free = pool.leaseWaiters.length > 0 || own !== undefined ? undefined : this.#free(pool, wanted)
+    const free = pool.leaseWaiters.length > 0 || own !== undefined ? undefined : this.#free(client, pool, wanted)
     if (free !== undefined) {
       if (isRequest) free.holder = client
       return free
@@ -108,9 +113,11 @@ export class Assignment {
     return undefined
   }
 
-  #free(pool: Pool, wanted: Worker | undefined): Worker | undefined {
-    if (wanted === undefined) return pool.next()
-    return wanted.isReady && wanted.holder === undefined ? wanted : undefined
+  /** The worker the client had last, if it may choose: cursors and the like are of use there only. */
+  #free(client: Client, pool: Pool, wanted: Worker | undefined): Worker | undefined {
+    const preferred = wanted ?? client.bonds.get(pool.spec.id)?.worker
+    if (preferred?.isReady && preferred.holder === undefined && preferred.pool === pool) return preferred
+    return wanted === undefined ? pool.next() : undefined
   }
 
   #queue(client: Client, pool: Pool, isRequest: boolean, wanted: Worker | undefined): void {
@@ -153,11 +160,13 @@ export class Assignment {
 
   grant(pool: Pool): void {
     for (const worker of pool.workers) {
-      if (!worker.isReady || worker.holder !== undefined) continue
-      const next = pool.leaseWaiters.find((waiter) => waiter.worker === undefined || waiter.worker === worker)
-      if (next === undefined) continue
-      worker.holder = next.client
-      this.#admit(pool, next.client, worker)
+      // Again, when all that the last one wanted was answered at once.
+      while (worker.isReady && worker.holder === undefined) {
+        const next = pool.leaseWaiters.find((waiter) => waiter.worker === undefined || waiter.worker === worker)
+        if (next === undefined) break
+        worker.holder = next.client
+        this.#admit(pool, next.client, worker)
+      }
     }
   }
 

@@ -26,6 +26,8 @@ export interface ClientRow {
   readonly isLongLived?: true
   /** The field names a task, which belongs to whoever started it. */
   readonly task?: Field
+  /** Its answer comes when the task is over, or ends it. */
+  readonly endsTask?: true
   /** The answer lists sessions; those of others are taken out. */
   readonly listsSessions?: true
   /** Means nothing, or too much, when several clients share the worker. */
@@ -57,6 +59,8 @@ export interface WorkerRow {
   readonly local?: 'pong'
   /** What the worker is answered when nobody can be asked any more; left out: an error. */
   readonly answerWhenGone?: string
+  /** The message tells the state of a task. */
+  readonly tellsTask?: true
   /** What it names is over: a question is not answered any more, a request owed nothing more. */
   readonly isFinal?: true
   /** The message may name a session that belongs to the same client from now on. */

@@ -8,6 +8,7 @@ import type { Handshakes } from './handshakes.ts'
 import type { Client, Worker } from './peers.ts'
 import type { Question, Request } from './requests.ts'
 import type { Switchboard } from './switchboard.ts'
+import { forgetTasksOf } from './tasks.ts'
 import type { WaitingRoom } from './waiting-room.ts'
 
 export class Farewells {
@@ -92,7 +93,8 @@ export class Farewells {
   }
 
   #forgetIn(worker: Worker, client: Client): void {
-    for (const table of [worker.tasks, worker.elicitations, worker.servers]) {
+    forgetTasksOf(worker, client)
+    for (const table of [worker.elicitations, worker.servers]) {
       for (const [key, owner] of table) if (owner === client) table.delete(key)
     }
   }
@@ -107,6 +109,7 @@ export class Farewells {
       if (client !== undefined) this.#payFor(request, client, reason, detail)
     }
     for (const question of [...worker.questions.values()]) core.requests.settle(question)
+    for (const _ of worker.held) core.drop('unknown_session')
     this.#handshakes.workerEnded(worker)
     core.sessions.loseAllOf(worker)
     this.#assignment.workerEnded(worker)

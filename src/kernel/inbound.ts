@@ -5,7 +5,7 @@
  */
 import { FIELD } from '../wire/fields.ts'
 import type { Assignment } from './assignment.ts'
-import { Bond, rankOf } from './bonds.ts'
+import { Bond, LEVELS, rankOf } from './bonds.ts'
 import type { ClientRow } from './dialect.ts'
 import type { Reason } from './faults.ts'
 import type { Handshakes } from './handshakes.ts'
@@ -100,7 +100,8 @@ export class Inbound {
     for (const name of names) {
       const session = client.sessions.get(name)
       if (session === undefined || session.worker === worker) continue
-      return this.#board.refuse(client, isRequest, 'session_id_conflict', { sessionId: name })
+      this.#board.refuse(client, isRequest, 'session_id_conflict', { sessionId: name })
+      return this.assignment.maybeRelease(worker)
     }
     for (const name of names) if (!client.sessions.has(name)) core.sessions.bind(name, client, worker)
     this.#sendPlain(client, worker, isRequest)
@@ -182,9 +183,30 @@ export class Inbound {
     const fault = this.#spokenFault(client, pool, tongue, row, named, isRequest)
     if (fault !== undefined)
       return this.#board.refuse(client, isRequest, fault, named === undefined ? undefined : { sessionId: named })
-    const bound = named === undefined ? undefined : client.sessions.get(named)?.worker
+    const bound = named === undefined ? this.#taskWorker(client, pool, row) : client.sessions.get(named)?.worker
     const worker = this.assignment.choose(client, pool, isRequest, bound)
     if (worker === undefined) return
+    this.#speak(client, worker, tongue, row, named, isRequest)
+    // What the bus answered itself holds no lease.
+    this.assignment.maybeRelease(worker)
+  }
+
+  /** A task is known where it was started only. */
+  #taskWorker(client: Client, pool: Pool, row: ClientRow | undefined): Worker | undefined {
+    const taskId = row?.task === undefined ? undefined : this.#board.envelope.text(row.task)
+    if (taskId === undefined) return undefined
+    return pool.workers.find((worker) => worker.isReady && worker.tasks.get(taskId) === client)
+  }
+
+  #speak(
+    client: Client,
+    worker: Worker,
+    tongue: Tongue,
+    row: ClientRow | undefined,
+    named: SessionId | undefined,
+    isRequest: boolean,
+  ): void {
+    const { pool } = worker
     if (isDiscovery(this.#board.envelope) && this.#mustDiscover(pool, worker))
       return this.handshakes.discover(client, worker)
     if (worker.tongue !== undefined && worker.tongue !== tongue)
@@ -249,8 +271,23 @@ export class Inbound {
     bond.moveTo(worker)
     if (bond.initialize !== undefined && tongue.client.find(this.#board.envelope)?.opens === undefined)
       this.#repeat(bond)
-    for (const uri of bond.uris) this.#join(client, worker, uri)
+    this.#takeUp(bond)
     return bond
+  }
+
+  /** A worker of a handshake that the bus does itself is there again: its clients need not do anything (mcp.md 1.3). */
+  workerOpened(worker: Worker): void {
+    for (const bond of worker.bonds) {
+      if (bond.generation === worker.generation || bond.initialize !== undefined || worker.greeting !== 'done') continue
+      bond.generation = worker.generation
+      this.#takeUp(bond)
+    }
+  }
+
+  /** A new worker learns what the client had told the old one. */
+  #takeUp({ client, worker, uris }: Bond): void {
+    for (const uri of uris) this.#join(client, worker, uri)
+    if (worker.greeting === 'done') this.#tellLevel(worker)
   }
 
   /** Contract 6.6: the one message that is ever sent twice; its answer is nobody's. */
@@ -283,19 +320,16 @@ export class Inbound {
     const rank = rankOf(this.#board.envelope.text(FIELD.level))
     if (rank === -1) return false
     bond.level = rank
-    this.#board.answer(client, this.#board.envelope.idSpelling(), '{}')
-    let lowest = rank
-    for (const other of worker.bonds) if (other.level !== undefined) lowest = Math.min(lowest, other.level)
-    if (lowest === worker.level) return true
+    this.#tellLevel(worker)
+    return this.#pong(client)
+  }
+
+  #tellLevel(worker: Worker): void {
+    let lowest: number = LEVELS.length
+    for (const { level } of worker.bonds) if (level !== undefined) lowest = Math.min(lowest, level)
+    if (lowest === LEVELS.length || lowest === worker.level) return
     worker.level = lowest
-    const level = JSON.parse(
-      this.#board.envelope.bytes.utf8Slice(
-        this.#board.envelope.startOf(FIELD.level),
-        this.#board.envelope.endOf(FIELD.level),
-      ),
-    )
-    if (lowest === rank) this.#board.ask(worker, 'logging/setLevel', { level }, () => {})
-    return true
+    this.#board.ask(worker, 'logging/setLevel', { level: LEVELS[lowest] }, () => {})
   }
 
   /** The worker hears of a resource once, however many clients subscribe to it. */
@@ -319,7 +353,6 @@ export class Inbound {
     return false
   }
 
-  /** A new worker learns what clients of the old one had subscribed to. */
   #join(client: Client, worker: Worker, uri: string): void {
     const subscribers = worker.subscriptions.get(uri)
     if (subscribers !== undefined) return void subscribers.add(client)
@@ -360,6 +393,7 @@ export class Inbound {
 
   /** What must be known before the answer comes. */
   #prepare(client: Client, worker: Worker, row: ClientRow, request: Request): void {
+    if (row.task !== undefined) request.taskId = this.#board.envelope.text(row.task)
     if (row.local === 'subscribe') request.uri = this.#board.envelope.text(FIELD.uri)
     if (row.opens !== undefined) client.bonds.get(worker.pool.spec.id)!.initialize = this.#board.copyLine()
     if (row.session === 'announced') {

@@ -16,6 +16,7 @@ import { type Question, Request, spell } from './requests.ts'
 import { type Edit, replace } from './splice.ts'
 import { about } from './supervisor.ts'
 import type { Switchboard } from './switchboard.ts'
+import { beginTask, endTask, isOver } from './tasks.ts'
 
 interface Target {
   readonly clients: Iterable<Client>
@@ -65,6 +66,8 @@ export class Outbound {
     const client = request.client ?? lateReader(request)
     if (client === undefined) core.drop('late_answer')
     else this.#answer(client, request, worker)
+    if (request.row?.session === 'announced')
+      this.#announcements.releaseHeld(worker, (line) => this.#deliverHeld(worker, line))
     if (worker.state === 'retiring') this.#board.supervisor.maybeDismiss(worker)
     if (worker.holder !== undefined) this.#assignment.maybeRelease(worker)
   }
@@ -88,17 +91,15 @@ export class Outbound {
       if (envelope.has(FIELD.resultSubscriptionId))
         edits.push(replace(envelope, FIELD.resultSubscriptionId, request.spelling))
     }
-    this.#noteTask(client, worker)
+    this.#noteTask(client, worker, request)
     this.#board.forward(client, edits)
     if (client.state === 'half-closed') this.#board.host.maybeFinish(client)
-    if (request.row?.session === 'announced')
-      this.#announcements.releaseHeld(worker, (line) => this.#deliverHeld(worker, line))
   }
 
-  /** A task belongs to whoever started it. */
-  #noteTask(client: Client, worker: Worker): void {
+  #noteTask(client: Client, worker: Worker, request: Request): void {
+    if (request.row?.endsTask) return endTask(worker, request.taskId!)
     const taskId = this.#text(FIELD.resultInnerTaskId) ?? this.#text(FIELD.resultTaskId)
-    if (taskId !== undefined && !worker.tasks.has(taskId)) remember(worker.tasks, taskId, client)
+    if (taskId !== undefined) beginTask(worker, taskId, client, request)
   }
 
   #deliverHeld(worker: Worker, line: Buffer): void {
@@ -135,7 +136,14 @@ export class Outbound {
       this.#board.forward(client, edit === undefined ? undefined : [edit])
       if (row.adopts !== undefined) this.#announcements.adopt(worker, client, this.#text(row.adopts))
     }
+    if (row.tellsTask) this.#heedTask(worker)
     if (row.isFinal && subject !== undefined) this.#conclude(subject)
+  }
+
+  #heedTask(worker: Worker): void {
+    const { bytes, start, end } = this.#board.envelope
+    const params = JSON.parse(bytes.utf8Slice(start, end))?.params
+    if (typeof params?.taskId === 'string' && isOver(params.status)) endTask(worker, params.taskId)
   }
 
   #conclude(subject: Request | Question): void {
@@ -224,7 +232,9 @@ export class Outbound {
     if (key === undefined) return undefined
     const request =
       worker.outstanding.get(key) ?? (typeof key === 'string' ? worker.outstanding.get(Number(key)) : undefined)
-    return this.#ofRequest(request, FIELD.metaSubscriptionId)
+    const target = this.#ofRequest(request, FIELD.metaSubscriptionId)
+    if (target?.edit === undefined || typeof key === typeof request!.key) return target
+    return { ...target, edit: replace(this.#board.envelope, FIELD.metaSubscriptionId, quoted(request!.spelling!)) }
   }
 
   #bySubscribers(worker: Worker): Target | undefined {
@@ -247,6 +257,11 @@ export class Outbound {
     if (client === undefined || this.#board.core.requests.mayBeAboutAnother(worker, client, wantsLog)) return undefined
     return client
   }
+}
+
+/** A number as a string of the same digits, which is how some servers give an id back. */
+function quoted(spelling: Buffer): string {
+  return JSON.stringify(spelling.toString())
 }
 
 /** A waived request has no owner any more, but who wanted it may still be there. */

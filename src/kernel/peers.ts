@@ -133,6 +133,8 @@ export class Worker extends PeerBase {
   tokens = new Map<IdKey, Request>()
   /** Who started a task, was asked something, or lent a server; bounded, the oldest are forgotten. */
   tasks = new Map<string, Client>()
+  /** Tasks that are not over, and the request whose progress token they go on using. */
+  taskTokens = new Map<string, Request>()
   elicitations = new Map<string, Client>()
   servers = new Map<string, Client>()
   /** Who wants to hear of a resource. */
@@ -191,6 +193,7 @@ export class Worker extends PeerBase {
     this.heldBytes = 0
     this.tokens.clear()
     this.tasks.clear()
+    this.taskTokens.clear()
     this.elicitations.clear()
     this.servers.clear()
     this.subscriptions.clear()

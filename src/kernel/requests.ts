@@ -34,6 +34,8 @@ export class Request {
   /** What its dialect says of its method. */
   row: ClientRow | undefined
   tongue: Tongue | undefined
+  /** The task it names. */
+  taskId: string | undefined
   /** The session it names. */
   sessionId: SessionId | undefined
   /** The resource it subscribes to. */

@@ -70,7 +70,9 @@ export class Router {
     else this.#board.supervisor.step(worker, 'started')
   }
 
-  workerOpened({ pool }: Worker): void {
+  workerOpened(worker: Worker): void {
+    const { pool } = worker
+    this.#inbound.workerOpened(worker)
     this.#waitingRoom.serve(pool)
     if (pool.spec.sharing === 'lease') this.#assignment.grant(pool)
   }

@@ -74,6 +74,7 @@ export class Switchboard {
   /** The bus answers in its own name; `result` is JSON. */
   answer(to: Peer, idSpelling: string, result: string): void {
     this.flow.sendLine(to, Buffer.from(`{"jsonrpc":"2.0","id":${idSpelling},"result":${result}}\n`))
+    if (to.kind === 'client' && to.state === 'half-closed') this.host.maybeFinish(to)
   }
 
   refuseQuestion(worker: Worker, idSpelling: string, reason: Reason): void {

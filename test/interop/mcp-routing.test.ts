@@ -1,0 +1,485 @@
+/** The routing table of the Model Context Protocol, row by row, for clients of the handshake era that share one worker. */
+import { describe, expect, test } from 'vitest'
+import { startBus } from '../support/bus.ts'
+import { config } from '../support/pools.ts'
+import { sharedBus } from '../support/shared-bus.ts'
+import {
+  call,
+  DONE,
+  dropped,
+  expectRefusal,
+  greeted,
+  heard,
+  hears,
+  initializeLine,
+  mcpPool,
+  settled,
+  shakeHands,
+  timesHeard,
+  unasked,
+} from './mcp-peers.ts'
+
+const puppet = (more = {}) => config(mcpPool('puppet', { protocol: 'mcp', ...more }))
+
+describe('any request C→S', () => {
+  const bus = sharedBus({ config: puppet() })
+
+  test('ids that collide reach the worker as different ids and come back as they were, 1 and "1" apart', async () => {
+    const [one, other] = (await greeted(bus(), 2)) as [never, never]
+    const spellings = ['1', '"1"', '1.0', '1e2', '9007199254740993', '"\\ud800"', '-1']
+    for (const client of [one, other] as { send(line: string): void }[]) {
+      for (const [n, id] of spellings.entries())
+        client.send(`{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"n":${n}}}`)
+    }
+    for (const client of [one, other] as import('../support/line-client.ts').LineClient[]) {
+      await client.take(spellings.length)
+      const answers = client.lines.slice(-spellings.length).map((line) => line.toString())
+      for (const [n, id] of spellings.entries()) {
+        const mine = answers.filter((line) => JSON.parse(line).result.echo.n === n)
+        expect(mine).toHaveLength(1)
+        expect(mine[0]).toContain(`"id":${id},`)
+      }
+    }
+  })
+
+  test('addressing fields that the protocol does not know are cut out, everything else arrives as it was', async () => {
+    const [client] = await greeted(bus(), 1)
+    client!.send(
+      '{"pool":"puppet", "sessionId":"s" ,"jsonrpc":"2.0","id":77,"method":"tools/call","params":{"x" : 1.0 }}',
+    )
+    await client!.answerTo(77)
+    const line = bus()
+      .workspace.lines('heard')
+      .find((each) => each.includes('"x" : 1.0'))
+    expect(line).toBe('{"jsonrpc":"2.0","id":77,"method":"tools/call","params":{"x" : 1.0 }}')
+  })
+
+  test('a null id closes the client with bad_envelope, as contract 4.3 says', async () => {
+    const [client] = await greeted(bus(), 1)
+    client!.send('{"jsonrpc":"2.0","id":null,"method":"tools/list"}')
+    expect((await client!.untilClosed()).at(-1)).toMatchObject({
+      id: null,
+      error: { data: { reason: 'bad_envelope' } },
+    })
+  })
+})
+
+describe('result/error S→C', () => {
+  const bus = sharedBus({ config: puppet() })
+
+  test('exactly once: a second answer, and one nobody asked for, are dropped and counted', async () => {
+    const [client, other] = await greeted(bus(), 2)
+    const before = await dropped(bus(), 'unknown_answer')
+    client!.send(call(1, [DONE, DONE, { id: 'nobody', result: {} }, { id: 99, error: { code: 1, message: 'x' } }]))
+    await client!.answerTo(1)
+    await settled(client!, other!)
+    expect(await dropped(bus(), 'unknown_answer')).toBe(before + 3)
+    expect(client!.lines.filter((line) => JSON.parse(line.toString()).id === 1)).toHaveLength(1)
+  })
+
+  test('a late answer to a client that has gone reaches nobody, even one that uses the same id', async () => {
+    const [gone, next] = await greeted(bus(), 2)
+    gone!.send(call(5, []))
+    const { id } = await hears(bus(), 'the call', ({ params }) => params?.say?.length === 0)
+    gone!.close()
+    await hears(
+      bus(),
+      'the cancel',
+      ({ method, params }) => method === 'notifications/cancelled' && params.requestId === id,
+    )
+    next!.send(call(5, [{ id, result: { for: 'gone' } }, DONE]))
+    expect((await next!.answerTo(5)).result).toEqual({ content: [] })
+    expect(await dropped(bus(), 'late_answer')).toBeGreaterThan(0)
+  })
+
+  test('an error of the worker passes unchanged', async () => {
+    const [client] = await greeted(bus(), 1)
+    client!.send(call(3, ['{"jsonrpc":"2.0","id":$ID,"error":{"code":-32021,"message":"m","data":{"x":[1.0]}}}']))
+    await client!.answerTo(3)
+    expect(client!.lines.at(-1)!.toString()).toBe(
+      '{"jsonrpc":"2.0","id":3,"error":{"code":-32021,"message":"m","data":{"x":[1.0]}}}',
+    )
+  })
+})
+
+describe('initialize, notifications/initialized', () => {
+  test('one handshake per worker; later clients are answered from what it said, with their own ids', async () => {
+    const bus = await startBus({ config: puppet() })
+    const clients = await Promise.all(Array.from({ length: 4 }, () => bus.connect()))
+    const ids = [0, '0', 1.5, 'x']
+    const answers = await Promise.all(clients.map((client, n) => client.ask(initializeLine(ids[n]))))
+    for (const answer of answers) expect(answer.result.serverInfo).toEqual({ name: 'puppet', version: '1' })
+    for (const client of clients) client.send({ jsonrpc: '2.0', method: 'notifications/initialized' })
+    await settled(...clients)
+    expect(timesHeard(bus, 'initialize')).toBe(1)
+    expect(timesHeard(bus, 'notifications/initialized')).toBe(1)
+  })
+
+  test('many that come before the worker has answered share one handshake, on a pool that has not been told it is MCP', async () => {
+    const bus = await startBus({ config: config(mcpPool('puppet')) })
+    await greeted(bus, 5)
+    expect(timesHeard(bus, 'initialize')).toBe(1)
+  })
+
+  test.each([
+    ['2024-11-05', '2024-11-05'],
+    ['2025-03-26', '2025-03-26'],
+    ['2025-06-18', '2025-06-18'],
+    ['2025-11-25', '2025-11-25'],
+    ['1999-01-01', '2025-11-25'],
+  ])('who asks for %s is offered %s', async (wanted, offered) => {
+    const bus = await startBus({ config: puppet() })
+    const client = await bus.connect()
+    expect((await shakeHands(client, 0, wanted)).protocolVersion).toBe(offered)
+  })
+
+  test('a shared worker is offered no roots, sampling or elicitation, a leased one is', async () => {
+    const shared = await startBus({ config: puppet() })
+    await greeted(shared, 1)
+    expect(heard(shared)[0].params.capabilities).toEqual({})
+    const lease = await startBus({ config: puppet({ sharing: 'lease' }) })
+    await greeted(lease, 1)
+    expect(Object.keys(heard(lease)[0].params.capabilities).sort()).toEqual(['elicitation', 'roots', 'sampling'])
+  })
+})
+
+describe('ping', () => {
+  const bus = sharedBus({ config: puppet() })
+
+  test('is answered by the bus for both sides', async () => {
+    const [client] = await greeted(bus(), 1)
+    expect(await client!.ask({ jsonrpc: '2.0', id: 'p', method: 'ping' })).toEqual({
+      jsonrpc: '2.0',
+      id: 'p',
+      result: {},
+    })
+    client!.send(call(1, [{ id: 'w', method: 'ping' }, DONE]))
+    await client!.answerTo(1)
+    expect(await hears(bus(), 'the pong', ({ id, method }) => id === 'w' && method === undefined)).toMatchObject({
+      result: {},
+    })
+    expect(timesHeard(bus(), 'ping')).toBe(0)
+    expect(unasked(client!)).toEqual([])
+  })
+})
+
+describe('tools/call, prompts/get, resources/read, completion/complete, */list', () => {
+  test('cursors stay with the worker that gave them: a client stays with its worker', async () => {
+    const bus = await startBus({ config: puppet({ instances: 3 }) })
+    for (const client of await greeted(bus, 4)) {
+      const pids = new Set<number>()
+      for (const [n, method] of ['tools/list', 'prompts/get', 'resources/read', 'completion/complete'].entries())
+        pids.add((await client.ask({ jsonrpc: '2.0', id: n, method, params: { cursor: 'c' } })).result.pid)
+      expect(pids.size).toBe(1)
+    }
+  })
+})
+
+describe('notifications/cancelled C→S', () => {
+  const bus = sharedBus({ config: puppet() })
+  const cancel = (requestId: unknown) => ({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId } })
+
+  test('reaches the worker with the id it knows, for requests of that client only', async () => {
+    const [one, other] = await greeted(bus(), 2)
+    one!.send(call(1, []))
+    await settled(one!)
+    other!.send(call(1, [], { mine: true }))
+    await settled(other!)
+    other!.send(cancel(1))
+    const mine = await hears(bus(), 'the call', ({ params }) => params?._meta?.mine === true)
+    const heardCancel = await hears(bus(), 'the cancel', ({ method }) => method === 'notifications/cancelled')
+    expect(mine.id).not.toBe(1)
+    expect(heardCancel.params.requestId).toBe(mine.id)
+  })
+
+  test('for nothing, for a request of another, with the other type, or without an id: dropped and counted', async () => {
+    const [one, other] = await greeted(bus(), 2)
+    one!.send(call(8, []))
+    await settled(one!, other!)
+    const told = timesHeard(bus(), 'notifications/cancelled')
+    const before = await dropped(bus(), 'cancel_for_nothing')
+    other!.send(cancel(8))
+    one!.send(cancel('8'))
+    one!.send(cancel(123))
+    one!.send({ jsonrpc: '2.0', method: 'notifications/cancelled', params: {} })
+    await settled(one!, other!)
+    expect(timesHeard(bus(), 'notifications/cancelled')).toBe(told)
+    expect(await dropped(bus(), 'cancel_for_nothing')).toBe(before + 4)
+  })
+
+  test('ends what the client is owed: a cancelled request counts no more, an answer that still comes is delivered', async () => {
+    const [client] = await greeted(bus(), 1)
+    const before = (await bus().status()).outstanding
+    client!.send(call(20, []))
+    const { id } = await hears(bus(), 'the call', (message) => message.id === 20)
+    expect((await bus().status()).outstanding).toBe(before + 1)
+    client!.send(cancel(20))
+    await settled(client!)
+    expect((await bus().status()).outstanding).toBe(before)
+    client!.send(call(21, [{ id, result: { late: true } }, DONE]))
+    expect((await client!.answerTo(20)).result).toEqual({ late: true })
+    await client!.answerTo(21)
+  })
+})
+
+describe('notifications/cancelled S→C', () => {
+  const bus = sharedBus({ config: puppet({ sharing: 'lease' }) })
+
+  test('cancels a question at the client that was asked, by the id it was asked with; a late answer is dropped', async () => {
+    const [client] = await greeted(bus(), 1)
+    const before = await dropped(bus(), 'unasked_answer')
+    const ask = { id: 7, method: 'sampling/createMessage', params: {} }
+    client!.send(call(1, [ask, { method: 'notifications/cancelled', params: { requestId: 7 } }, DONE]))
+    const [question, cancelled] = await client!.take(2)
+    expect(cancelled).toMatchObject({ method: 'notifications/cancelled', params: { requestId: question.id } })
+    await client!.answerTo(1)
+    client!.send({ jsonrpc: '2.0', id: question.id, result: {} })
+    await settled(client!)
+    expect(await dropped(bus(), 'unasked_answer')).toBe(before + 1)
+  })
+})
+
+describe('notifications/progress S→C', () => {
+  const bus = sharedBus({ config: puppet() })
+  const progress = '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":$TOKEN,"progress":1}}'
+
+  test('tokens that collide come back to whoever chose them, in type and spelling', async () => {
+    const [one, other] = await greeted(bus(), 2)
+    one!.send(call(1, [], { progressToken: 1 }))
+    one!.send(call(2, [], { progressToken: '1' }))
+    await settled(one!)
+    for (const [n, token] of ['1', '"1"', '1.0', '9007199254740993'].entries()) {
+      other!.send(
+        `{"jsonrpc":"2.0","id":${n},"method":"tools/call","params":{"say":[${JSON.stringify(progress)},${JSON.stringify(DONE)}],"_meta":{"progressToken":${token}}}}`,
+      )
+      const line = (await other!.nextLine()).toString()
+      expect(line).toContain(`"progressToken":${token},`)
+      await other!.answerTo(n)
+    }
+    expect(unasked(one!)).toEqual([])
+  })
+
+  test('comes before the answer, and never after it', async () => {
+    const [client] = await greeted(bus(), 1)
+    const before = await dropped(bus(), 'late_progress')
+    client!.send(call(1, [progress, DONE, progress], { progressToken: 'late' }))
+    await client!.answerTo(1)
+    await settled(client!)
+    expect(unasked(client!)).toHaveLength(1)
+    expect(await dropped(bus(), 'late_progress')).toBe(before + 1)
+  })
+
+  test('with a token nobody gave: dropped', async () => {
+    const [client] = await greeted(bus(), 1)
+    const before = await dropped(bus(), 'late_progress')
+    client!.send(call(1, [progress.replace('$TOKEN', '424242'), progress.replace('$TOKEN', 'null'), DONE]))
+    await client!.answerTo(1)
+    expect(unasked(client!)).toEqual([])
+    expect(await dropped(bus(), 'late_progress')).toBe(before + 2)
+  })
+
+  test('of a task outlives the answer that created the task, and ends with the task', async () => {
+    const [client, other] = await greeted(bus(), 2)
+    const created = '{"jsonrpc":"2.0","id":$ID,"result":{"task":{"taskId":"t-progress","status":"working"}}}'
+    client!.send(call(1, [created, progress], { progressToken: 1 }))
+    await client!.answerTo(1)
+    expect(await client!.next()).toMatchObject({ method: 'notifications/progress', params: { progressToken: 1 } })
+    const status = { method: 'notifications/tasks/status', params: { taskId: 't-progress', status: 'completed' } }
+    other!.send(call(2, [status, progress.replace('$TOKEN', '1'), DONE], { progressToken: 2 }))
+    await other!.answerTo(2)
+    expect(unasked(client!).map(({ method }) => method)).toEqual([
+      'notifications/progress',
+      'notifications/tasks/status',
+    ])
+  })
+})
+
+describe('notifications/message', () => {
+  const bus = sharedBus({ config: puppet() })
+  const log = (data: string, level = 'error') => ({ method: 'notifications/message', params: { level, data } })
+
+  test('goes to the only client with requests in flight', async () => {
+    const [one, other] = await greeted(bus(), 2)
+    one!.send(call(1, [log('mine'), DONE]))
+    await one!.answerTo(1)
+    await settled(other!)
+    expect(unasked(one!).map(({ params }) => params.data)).toEqual(['mine'])
+    expect(unasked(other!)).toEqual([])
+  })
+
+  test('with two in flight, or none, it is dropped and counted, never broadcast', async () => {
+    const [one, other] = await greeted(bus(), 2)
+    const before = await dropped(bus(), 'unattributable')
+    one!.send(call(2, []))
+    await settled(one!)
+    other!.send(call(3, [log('whose?'), DONE, `{"jsonrpc":"2.0","id":2,"result":{}}`, JSON.stringify(log('nobody'))]))
+    await Promise.all([one!.answerTo(2), other!.answerTo(3)])
+    await settled(one!, other!)
+    expect([...unasked(one!), ...unasked(other!)]).toEqual([])
+    expect(await dropped(bus(), 'unattributable')).toBe(before + 2)
+  })
+})
+
+describe('logging/setLevel', () => {
+  test('is kept per client; the worker is told the most verbose level anybody wants, also after a restart', async () => {
+    const bus = await startBus({ config: puppet() })
+    const [one, other] = await greeted(bus, 2)
+    const setLevel = (id: number, level: string) => ({
+      jsonrpc: '2.0',
+      id,
+      method: 'logging/setLevel',
+      params: { level },
+    })
+    const levels = () =>
+      heard(bus)
+        .filter(({ method }) => method === 'logging/setLevel')
+        .map(({ params }) => params.level)
+    const log = (level: string) => ({ method: 'notifications/message', params: { level, data: level } })
+    expect((await one!.ask(setLevel(1, 'warning'))).result).toEqual({})
+    await other!.ask(setLevel(1, 'debug'))
+    await one!.ask(setLevel(2, 'error'))
+    await settled(one!)
+    expect(levels()).toEqual(['warning', 'debug'])
+    one!.send(call(3, [log('warning'), log('error'), DONE]))
+    await one!.answerTo(3)
+    expect(unasked(one!).map(({ params }) => params.data)).toEqual(['error'])
+    await other!.ask(setLevel(2, 'warning'))
+    await settled(one!)
+    expect(levels()).toEqual(['warning', 'debug', 'warning'])
+    process.kill((await bus.status()).workers[0]!.pid, 'SIGKILL')
+    await bus.statusWhere(
+      'the worker is new',
+      ({ workers }) => workers[0]!.generation === 2 && workers[0]!.state === 'ready',
+    )
+    await settled(one!, other!)
+    expect(levels().at(-1)).toBe('warning')
+    expect(levels().length).toBeGreaterThan(3)
+  })
+})
+
+describe('resources/subscribe, unsubscribe; notifications/resources/updated', () => {
+  const updated = (uri: string) => ({ method: 'notifications/resources/updated', params: { uri } })
+  const subscribe = (id: number, uri: string) => ({
+    jsonrpc: '2.0',
+    id,
+    method: 'resources/subscribe',
+    params: { uri },
+  })
+  const unsubscribe = (id: number, uri: string) => ({
+    jsonrpc: '2.0',
+    id,
+    method: 'resources/unsubscribe',
+    params: { uri },
+  })
+
+  test('counted per URI: the worker hears the first subscribe and the last unsubscribe; updates go to subscribers only', async () => {
+    const bus = await startBus({ config: puppet() })
+    const [one, two, three] = await greeted(bus, 3)
+    await one!.ask(subscribe(1, 'a:/1'))
+    await two!.ask(subscribe(1, 'a:/1'))
+    await two!.ask(subscribe(2, 'a:/2'))
+    expect(timesHeard(bus, 'resources/subscribe')).toBe(2)
+    three!.send(call(5, [updated('a:/1'), updated('a:/2'), updated('a:/3'), DONE]))
+    await three!.answerTo(5)
+    await settled(one!, two!, three!)
+    expect(unasked(one!).map(({ params }) => params.uri)).toEqual(['a:/1'])
+    expect(unasked(two!).map(({ params }) => params.uri)).toEqual(['a:/1', 'a:/2'])
+    expect(unasked(three!)).toEqual([])
+    await one!.ask(unsubscribe(3, 'a:/1'))
+    expect(timesHeard(bus, 'resources/unsubscribe')).toBe(0)
+    await two!.ask(unsubscribe(3, 'a:/1'))
+    expect(timesHeard(bus, 'resources/unsubscribe')).toBe(1)
+    two!.close()
+    expect(
+      await hears(
+        bus,
+        'the last unsubscribe',
+        ({ method, params }) => method === 'resources/unsubscribe' && params.uri === 'a:/2',
+      ),
+    ).toBeTruthy()
+  })
+
+  test('after a restart the new worker hears of them without the client doing anything', async () => {
+    const bus = await startBus({ config: puppet() })
+    const [silent, other] = await greeted(bus, 2)
+    await silent!.ask(subscribe(1, 'a:/1'))
+    process.kill((await bus.status()).workers[0]!.pid, 'SIGKILL')
+    await bus.statusWhere(
+      'the worker is new',
+      ({ workers }) => workers[0]!.generation === 2 && workers[0]!.state === 'ready',
+    )
+    await hears(bus, 'both subscribes', () => timesHeard(bus, 'resources/subscribe') === 2)
+    other!.send(call(5, [updated('a:/1'), DONE]))
+    expect(await silent!.next()).toMatchObject(updated('a:/1'))
+  })
+})
+
+describe('notifications/{tools,prompts,resources}/list_changed', () => {
+  const bus = sharedBus({ config: puppet() })
+
+  test.each(['tools', 'prompts', 'resources'])('%s: to all initialised clients of that worker', async (kind) => {
+    const clients = await greeted(bus(), 3)
+    const stranger = await bus().connect()
+    clients[0]!.send(call(1, [{ method: `notifications/${kind}/list_changed` }, DONE]))
+    await clients[0]!.answerTo(1)
+    await settled(...clients)
+    for (const client of clients)
+      expect(unasked(client)).toEqual([{ jsonrpc: '2.0', method: `notifications/${kind}/list_changed` }])
+    expect(stranger.lines).toEqual([])
+    for (const client of clients) client.close()
+  })
+})
+
+describe('notifications/roots/list_changed', () => {
+  test('means nothing to a shared worker: dropped and counted; an isolated one hears it', async () => {
+    const note = { jsonrpc: '2.0', method: 'notifications/roots/list_changed' }
+    const shared = await startBus({ config: puppet() })
+    const [client] = await greeted(shared, 1)
+    client!.send(note)
+    await settled(client!)
+    expect(timesHeard(shared, note.method)).toBe(0)
+    expect(await dropped(shared, 'not_when_shared')).toBe(1)
+    const isolated = await startBus({ config: puppet({ sharing: 'isolated' }) })
+    const [alone] = await greeted(isolated, 1)
+    alone!.send(note)
+    await settled(alone!)
+    expect(timesHeard(isolated, note.method)).toBe(1)
+  })
+})
+
+describe('tasks/get, result, cancel; notifications/tasks/status', () => {
+  const bus = sharedBus({ config: puppet() })
+  const created = (taskId: string) =>
+    `{"jsonrpc":"2.0","id":$ID,"result":{"task":{"taskId":"${taskId}","status":"working"}}}`
+  const about = (id: number, method: string, taskId: string) => ({ jsonrpc: '2.0', id, method, params: { taskId } })
+
+  test.each(['tasks/get', 'tasks/result', 'tasks/cancel'])(
+    '%s: for the owner; refused to others and for unknown tasks',
+    async (method) => {
+      const [owner, other] = await greeted(bus(), 2)
+      const taskId = `${method}-1`
+      owner!.send(call(1, [created(taskId)]))
+      await owner!.answerTo(1)
+      expect((await owner!.ask(about(2, method, taskId))).result.echo.taskId).toBe(taskId)
+      expectRefusal(await other!.ask(about(2, method, taskId)), 'task_not_owned')
+      expectRefusal(await owner!.ask(about(3, method, 'nobody')), 'task_not_owned')
+    },
+  )
+
+  test('notifications/tasks/status goes to the owner', async () => {
+    const [owner, other] = await greeted(bus(), 2)
+    owner!.send(call(1, [created('t-status')]))
+    await owner!.answerTo(1)
+    other!.send(
+      call(1, [{ method: 'notifications/tasks/status', params: { taskId: 't-status', status: 'working' } }, DONE]),
+    )
+    await other!.answerTo(1)
+    expect(await owner!.next()).toMatchObject({ method: 'notifications/tasks/status' })
+    expect(unasked(other!)).toEqual([])
+  })
+
+  test('tasks/list is refused on a shared worker: it would show the tasks of others', async () => {
+    const [client] = await greeted(bus(), 1)
+    expectRefusal(await client!.ask({ jsonrpc: '2.0', id: 1, method: 'tasks/list' }), 'not_when_shared')
+  })
+})
