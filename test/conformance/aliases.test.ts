@@ -69,7 +69,7 @@ describe('taken ids', () => {
     const bus = await startBus({ config: config(pool('obeys')) })
     const [one, other] = [await bus.connect(), await bus.connect()]
     one.send({ id: 'k', method: 'm', params: {} })
-    await bus.statusWhere('the first is outstanding', (status) => status.outstanding === 1)
+    await one.taken()
     other.send({ id: 'k', method: 'm', params: { write: '{ "result" : {"id":$ID,"n":1.0} , "id" :  $ID  }\n' } })
     const text = (await other.nextLine()).toString()
     const alias = JSON.parse(text).result.id
@@ -134,7 +134,7 @@ describe('ids whose client is not there any more', () => {
     const bus = await startBus({ config: config(pool('answers-in-reverse', { args: ['2'] })), doors: ['tcp'] })
     const first = await bus.connect()
     first.send({ id: 7, method: 'm', params: 'first' })
-    await bus.statusWhere('it is outstanding', (status) => status.outstanding === 1)
+    await first.taken()
     first.reset()
     await bus.statusWhere('the client is gone', (status) => status.clients === 0)
     const second = await bus.connect()

@@ -27,12 +27,12 @@ describe('clients', () => {
     verifies('3.2-never-reused', '7.3-late-answers')
     const bus = await startBus({ config: config(pool('slow')), doors: ['tcp'] })
     const first = await bus.connect()
-    first.send({ id: 'same', method: 'm', sessionId: 's', params: { ms: 400, who: 'first' } })
-    await bus.statusWhere('the request is outstanding', (status) => status.outstanding === 1)
+    first.send({ id: 'same', method: 'm', sessionId: 's', params: { ms: 800, who: 'first' } })
+    await first.taken()
     first.reset()
     await bus.statusWhere('the client is gone', (status) => status.clients === 0)
     const second = await bus.connect()
-    await second.staysQuiet(500)
+    await second.staysQuiet(900)
     expect(await second.ask({ id: 'same', method: 'm', params: { ms: 0, who: 'second' } })).toMatchObject({
       result: { echo: { who: 'second' } },
     })

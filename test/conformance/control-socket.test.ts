@@ -84,7 +84,7 @@ describe('status', () => {
     const bus = await startBus({ config: config([pool('slow'), pool('echo', { instances: 2 })]) })
     const client = await bus.connect()
     await client.ask({ id: 1, method: 'm', sessionId: 's', pool: 'echo' })
-    client.send({ id: 2, method: 'm', sessionId: 't', pool: 'slow', params: { ms: 900 } })
+    client.send({ id: 2, method: 'm', sessionId: 't', pool: 'slow', params: { ms: 3_000 } })
     await client.ask({ id: 3, method: 'm', pool: 'nowhere' })
     const status = await bus.statusWhere('one is outstanding', ({ outstanding }) => outstanding === 1)
     expect(status).toMatchObject({ clients: 1, sessions: 2, dropped: {}, refused: { unknown_pool: 1 } })

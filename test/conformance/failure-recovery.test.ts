@@ -14,7 +14,7 @@ describe('a worker goes', () => {
     const bus = await startBus({ config: config(pool('dies-on-request')) })
     const clients = [await bus.connect(), await bus.connect()]
     for (const client of clients) for (const id of [1, 'two', 3.5]) client.send({ id, method: 'wait' })
-    await bus.statusWhere('six are outstanding', (status) => status.outstanding === 6)
+    for (const client of clients) await client.taken()
     clients[0]!.send({ id: 'last', method: 'die', params: { code: 9 } })
     const answers = [await clients[0]!.take(4), await clients[1]!.take(3)]
     expect(answers.map((list) => list.map((each) => each.id))).toEqual([
@@ -106,8 +106,8 @@ describe('a client goes', () => {
     verifies('7.3-late-answers', 'promise-not-silent')
     const bus = await startBus({ config: config(pool('slow')), doors: ['tcp'] })
     const client = await bus.connect()
-    for (const id of [1, 2, 3]) client.send({ id, method: 'm', params: { ms: 2_000 } })
-    await bus.statusWhere('they are outstanding', (status) => status.outstanding === 3)
+    for (const id of [1, 2, 3]) client.send({ id, method: 'm', params: { ms: 1_000 } })
+    await client.taken()
     client.reset()
     const counted = (counts: Record<string, number>) => Object.values(counts).reduce((sum, count) => sum + count, 0)
     const status = await bus.statusWhere('they are counted', ({ dropped }) => counted(dropped) === 3)
@@ -133,7 +133,7 @@ describe('a client goes', () => {
     const bus = await startBus({ config: config(pool('asks')), doors: ['tcp'] })
     const [client, other] = [await bus.connect(), await bus.connect()]
     client.send({ id: 1, method: 'm', sessionId: 's', params: { ms: 500 } })
-    await bus.statusWhere('it is outstanding', (status) => status.outstanding === 1)
+    await client.taken()
     client.reset()
     await bus.statusWhere('the client is gone', (status) => status.clients === 1)
     const noneWaits = async () => (await other.ask({ id: 1, method: 'said' })).result.waiting === 0

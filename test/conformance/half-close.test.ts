@@ -71,8 +71,8 @@ describe.each(['unix', 'tcp'] as const)('at the %s door', (door) => {
     const bus = await startBus({ config: config(pool('slow')), doors: [door] })
     const [half, other] = [await bus.connect(), await bus.connect()]
     half.send({ id: 1, method: 'm', sessionId: 's', params: { ms: 500 } })
+    await half.taken()
     half.endWriting()
-    await bus.statusWhere('it is known', (status) => status.sessions === 1)
     const refused = await other.ask({ id: 1, method: 'm', sessionId: 's' })
     expect(refused).toMatchObject({ error: { data: { reason: 'session_not_owned' } } })
     await half.untilClosed()

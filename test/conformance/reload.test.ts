@@ -34,11 +34,11 @@ describe('reload', () => {
     verifies('7.5-retire', 'promise-one-answer')
     const bus = await startBus({ config: config(pool('slow', { id: 'p' })) })
     const client = await bus.connect()
-    client.send({ id: 1, method: 'm', params: { ms: 1_000 } })
-    await bus.statusWhere('it is outstanding', (status) => status.outstanding === 1)
+    client.send({ id: 1, method: 'm', params: { ms: 1_500 } })
+    await client.taken()
     bus.workspace.write('bus.json', config(echo('new')))
     expect((await bus.run(['reload', '--control', bus.control])).code).toBe(0)
-    expect(await client.answerTo(1)).toMatchObject({ result: { echo: { ms: 1_000 } } })
+    expect(await client.answerTo(1)).toMatchObject({ result: { echo: { ms: 1_500 } } })
     await bus.statusWhere(
       'only the new is left',
       ({ workers }) => workers.length === 1 && workers[0]!.state === 'ready',

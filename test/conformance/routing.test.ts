@@ -48,7 +48,7 @@ describe('client to worker', () => {
     verifies('6.1-outstanding')
     const bus = await startBus({ config: config(pool('slow')) })
     const client = await bus.connect()
-    client.send({ id: 1, method: 'm', params: { ms: 700 } })
+    client.send({ id: 1, method: 'm', params: { ms: 2_500 } })
     client.send({ method: 'note' })
     const during = await bus.statusWhere('one is outstanding', (status) => status.outstanding === 1)
     expect(during.workers[0]!.outstanding).toBe(1)

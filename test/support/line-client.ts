@@ -15,6 +15,7 @@ export class LineClient {
   readonly lines: Buffer[] = []
   #held: Buffer[] = []
   #next = 0
+  #marks = 0
   #wake: Array<() => void> = []
   #ended = false
   readonly input: Readable
@@ -83,6 +84,19 @@ export class LineClient {
       const message = await this.next(timeoutMs)
       if (message.id === id && message.method === undefined) return message
     }
+  }
+
+  /**
+   * Returns once the bus has taken every line sent so far: it takes them in order, and answers a method of its own that
+   * it does not have at once. That answer is kept out of sight.
+   */
+  async taken(): Promise<void> {
+    const id = `taken-${++this.#marks}`
+    this.send({ id, method: 'bus::taken' })
+    const isMark = (line: Buffer) => line.includes(`"${id}"`)
+    const end = Date.now() + 5_000
+    while (!this.lines.some(isMark)) await this.#change(end - Date.now(), 'the bus to take what was sent')
+    this.lines.splice(this.lines.findIndex(isMark), 1)
   }
 
   /** Everything that comes until the bus closes this connection. */
