@@ -3,7 +3,6 @@
  */
 import type { CallError } from './call.ts'
 import { otelTraceId, spanId } from './otel-ids.ts'
-import type { FoundTrace } from './query.ts'
 import type { CallRow, TraceRow } from './row.ts'
 import { FLAG, STATUS } from './schema.ts'
 
@@ -80,12 +79,7 @@ export function summarize(trace: TraceRow): TraceSummary {
   }
 }
 
-/** The whole trace as a document. */
-export function describeTrace({ trace, calls }: FoundTrace, busInstance: string): TraceDocument {
-  const described = calls.map((call) => describeCall(call, trace.trace_id, busInstance))
-  return { ...describeHead(trace, busInstance), calls: described }
-}
-
+/** What is known of a trace apart from its calls. */
 export function describeHead(trace: TraceRow, busInstance: string): Omit<TraceDocument, 'calls'> {
   return {
     trace_id: trace.trace_id,

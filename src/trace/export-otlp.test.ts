@@ -1,24 +1,21 @@
 import { describe, expect, it } from 'vitest'
 import { callEnd, callStart, NOON_MS, TRACE } from '../../test/fixtures/trace/calls.ts'
 import type { CallEnd, CallStart } from './call.ts'
-import type { TraceDocument } from './document.ts'
-import { exportOtlp, type OtlpOptions, type OtlpSpan } from './export-otlp.ts'
+import type { OtlpDocument, OtlpOptions, OtlpSpan } from './export-otlp.ts'
 import { openTraceStore } from './store.ts'
 
 type Told = [start: Partial<CallStart>, end: Partial<CallEnd> | undefined]
 
-async function spansOf(told: Told[], options: OtlpOptions = {}): Promise<{ spans: OtlpSpan[]; instance: string }> {
-  const store = await openTraceStore({ nowMs: () => NOON_MS })
+async function spansOf(told: Told[], options: OtlpOptions = {}): Promise<{ spans: OtlpSpan[] }> {
+  const store = await openTraceStore({ nowMs: () => NOON_MS, otlp: options })
   for (const [start, end] of told) {
     store.begin(callStart(start))
     if (end) store.end(callEnd({ callId: start.callId ?? 1, ...end }))
   }
-  const answer = await store.query('get', { trace_id: TRACE })
+  const answer = await store.query('export', { trace_id: TRACE, format: 'otlp-json' })
   if ('fault' in answer) throw new Error(answer.fault.message)
-  const trace: TraceDocument = JSON.parse(answer.text)
-  const instance = store.ids.busInstance
-  const [resource] = exportOtlp(trace, instance, options).resourceSpans
-  return { spans: resource?.scopeSpans[0]?.spans ?? [], instance }
+  const document: OtlpDocument = JSON.parse(answer.text)
+  return { spans: document.resourceSpans[0]?.scopeSpans[0]?.spans ?? [] }
 }
 
 function attributesOf(span: OtlpSpan | undefined): Record<string, unknown> {

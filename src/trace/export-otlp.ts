@@ -4,7 +4,7 @@
  * Ids are derived, so a second export of the same trace replaces the first instead of doubling it. An open call has no end
  * and therefore no span yet. Payloads stay out unless they are asked for.
  */
-import type { CallDocument, TraceDocument } from './document.ts'
+import { type CallDocument, describeCall, describeHead, type TraceDocument } from './document.ts'
 import { ROOT_CALL, spanId } from './otel-ids.ts'
 import {
   ATTRIBUTE,
@@ -16,6 +16,7 @@ import {
   SPAN_KIND,
   SPAN_STATUS,
 } from './otlp-names.ts'
+import type { FoundTrace } from './query.ts'
 
 export interface OtlpOptions {
   /** Put inputs and outputs into the spans. */
@@ -52,16 +53,19 @@ export type TraceContext = Pick<TraceDocument, 'trace_id' | 'otel_trace_id'>
 
 type Attributes = Record<string, string | number | boolean | undefined>
 
-export function exportOtlp(trace: TraceDocument, busInstance: string, options: OtlpOptions = {}): OtlpDocument {
-  const spanIds = new Map(trace.calls.map((call) => [call.id, call.span_id]))
-  const rootId = spanId(busInstance, trace.trace_id, ROOT_CALL)
-  const spans = trace.ended_at === null ? [] : [rootSpan(trace, busInstance, options)]
-  for (const call of trace.calls) {
-    if (call.ended_at === null) continue
-    const parentSpanId = (call.parent_id === null ? undefined : spanIds.get(call.parent_id)) ?? rootId
-    spans.push(callSpan(call, trace, parentSpanId, options))
+/** The whole trace as JSON text. Each span is written as it is made: all of them at once would be a heap of small objects. */
+export function exportOtlp({ trace, calls }: FoundTrace, busInstance: string, options: OtlpOptions = {}): string {
+  const head = describeHead(trace, busInstance)
+  const known = new Set(calls.map((call) => call.id))
+  const rootId = spanId(busInstance, head.trace_id, ROOT_CALL)
+  const spans = head.ended_at === null ? [] : [JSON.stringify(rootSpan(head, busInstance, options))]
+  for (const row of calls) {
+    if (row.ended_at === null) continue
+    const hasParent = row.parent_id !== null && known.has(row.parent_id)
+    const parent = hasParent ? spanId(busInstance, head.trace_id, row.parent_id ?? ROOT_CALL) : rootId
+    spans.push(JSON.stringify(callSpan(describeCall(row, head.trace_id, busInstance), head, parent, options)))
   }
-  return wrapSpans(spans, busInstance, options)
+  return JSON.stringify(wrapSpans([], busInstance, options)).replace('"spans":[]', () => `"spans":[${spans.join(',')}]`)
 }
 
 /** The envelope that a collector expects around spans. */

@@ -4,7 +4,7 @@
  * Answers are JSON text, because most of a trace is payload text that nobody here needs to understand. A question never
  * changes anything.
  */
-import { describeTrace, summarize } from './document.ts'
+import { summarize } from './document.ts'
 import { exportAio } from './export-aio.ts'
 import { exportOtlp, type OtlpOptions } from './export-otlp.ts'
 import {
@@ -100,9 +100,7 @@ const EXPORTS: Record<string, Ask> = {
   aio: get,
   'otlp-json': (source, params, otlp) => {
     const found = find(source, params, otlp.payloads ? 'whole' : 'bare')
-    if ('fault' in found) return found
-    const trace = describeTrace(found.value, source.busInstance)
-    return { text: JSON.stringify(exportOtlp(trace, source.busInstance, otlp)) }
+    return 'fault' in found ? found : { text: exportOtlp(found.value, source.busInstance, otlp) }
   },
 }
 
