@@ -17,6 +17,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Add>>> = {
   chat: async () => (await import('./commands/chat.ts')).addChat,
   connect: async () => (await import('./commands/connect.ts')).addConnect,
   trace: async () => (await import('./commands/trace.ts')).addTrace,
+  demo: async () => (await import('./commands/demo.ts')).addDemo,
   agent: async () => (await import('./commands/agent.ts')).addAgent,
   registry: async () => (await import('./commands/registry.ts')).addRegistry,
 }
@@ -31,16 +32,23 @@ async function main(argv: readonly string[]): Promise<void> {
     .enablePositionalOptions()
     .exitOverride()
     .configureHelp({ sortSubcommands: false })
-  const asked = argv.find((argument) => !argument.startsWith('-'))
-  const isHelp = asked === undefined && argv.some((argument) => argument === '--help' || argument === '-h')
-  const names =
-    isHelp || asked === 'help' || asked === undefined || !(asked in COMMANDS) ? Object.keys(COMMANDS) : [asked]
-  for (const name of names) (await COMMANDS[name]!())(program)
-  if (asked !== undefined && asked === argv[0] && asked !== 'help' && !(asked in COMMANDS)) {
-    program.error(`error: unknown command '${asked}'${suggestionFor(asked)}; see stdio-bus --help`)
+  for (const name of namesFor(argv[0])) (await COMMANDS[name]!())(program)
+  if (isUnknown(argv[0])) {
+    program.error(`error: unknown command '${argv[0]}'${suggestionFor(argv[0])}; see stdio-bus --help`)
   }
   for (const command of program.commands) command.exitOverride()
   await program.parseAsync([...argv], { from: 'user' })
+}
+
+/** Which commands are loaded: the one that is asked for, or all to describe them. Flags alone belong to `serve`. */
+function namesFor(first: string | undefined): readonly string[] {
+  if (first !== undefined && first in COMMANDS) return [first]
+  const isServe = first === undefined || (first.startsWith('-') && !['-h', '--help'].includes(first))
+  return isServe ? ['serve'] : Object.keys(COMMANDS)
+}
+
+function isUnknown(first: string | undefined): first is string {
+  return first !== undefined && !first.startsWith('-') && first !== 'help' && !(first in COMMANDS)
 }
 
 function suggestionFor(asked: string): string {
