@@ -39,7 +39,9 @@ export class WaitingRoom {
   serve(pool: Pool): void {
     const { waiting } = pool
     if (waiting.length === 0) return
-    this.#set(pool, [])
+    // The gate stays shut meanwhile: what its sources have behind it comes after what waits here.
+    pool.waiting = []
+    pool.waitingBytes = 0
     for (const { client, line, isRequest } of waiting) {
       if (isRequest) client.pendingCount--
       this.#board.envelope.read(line, 0, line.length - 1)
