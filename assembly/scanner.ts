@@ -32,19 +32,8 @@ import {
   VERDICT_UNSURE,
 } from '../src/wire/layout'
 import { CLOSE_OBJECT, COLON, COMMA, MINUS, NEWLINE, OPEN_OBJECT, QUOTE, ZERO } from './characters'
-import { openText, wide } from './stops'
-import {
-  broken,
-  escaped,
-  expectUnescaped,
-  expectWhole,
-  fail,
-  isDigit,
-  skipSpace,
-  skipString,
-  skipValue,
-  tooDeep,
-} from './text'
+import { openText, takeString, wide } from './stops'
+import { broken, expectWhole, fail, isDigit, skipByte, skipOddString, skipSpace, skipValue, tooDeep } from './text'
 import { isAscii, isUtf8 } from './utf8'
 
 const STARTS: usize = NOTES + 4 * NOTE_STARTS
@@ -82,7 +71,12 @@ function clearNotes(): void {
   filled = 0
   store<i32>(cell(NOTE_TWICE), -1)
   store<i32>(cell(NOTE_ID_IS_INTEGER), 0)
-  for (let at = STARTS; at < STARTS + 4 * MAX_FIELDS; at += 16) v128.store(at, i32x4.splat(-1))
+  for (let at = STARTS; at < STARTS + 4 * MAX_FIELDS; at += 64) {
+    v128.store(at, i32x4.splat(-1))
+    v128.store(at, i32x4.splat(-1), 16)
+    v128.store(at, i32x4.splat(-1), 32)
+    v128.store(at, i32x4.splat(-1), 48)
+  }
 }
 
 function judge(start: usize, end: usize): i32 {
@@ -111,16 +105,13 @@ function readObject(at: usize, table: usize): usize {
   while (true) {
     if (load<u8>(i) !== QUOTE) return fail()
     const key = i + 1
-    expectUnescaped()
-    i = skipString()
-    if (escaped) {
+    const keyEnd = takeString()
+    if (load<u8>(keyEnd) !== QUOTE) {
       hasEscapedKey = true
       return fail()
     }
-    const field = findField(table, key, i - 1 - key)
-    i = skipSpace(i)
-    if (load<u8>(i) !== COLON) return fail()
-    i = skipSpace(i + 1)
+    const field = findField(table, key, keyEnd - key)
+    i = skipSpace(skipByte(keyEnd + 1, COLON))
     if (field === 0) i = skipValue(i)
     else i = readField(i, field)
     i = skipSpace(i)
@@ -155,14 +146,26 @@ function isLongKey(field: usize, key: usize): bool {
 }
 
 function readField(at: usize, field: usize): usize {
-  const table: usize = load<u32>(field, FIELD_TABLE)
-  if (table !== 0 && (filled & load<u64>(field, FIELD_BELOW)) !== 0) clearBelow(load<u64>(field, FIELD_BELOW))
-  expectUnescaped()
-  let behind: usize
-  if (table !== 0 && load<u8>(at) === OPEN_OBJECT) behind = readObject(at, table)
-  else behind = skipValue(at)
+  const below = load<u64>(field, FIELD_BELOW)
+  if ((filled & below) !== 0) clearBelow(below)
   const slot = load<i32>(field, FIELD_SLOT)
-  if (slot !== -1) note(slot, at, behind)
+  const first = load<u8>(at)
+  let behind: usize
+  let isPlain = 1
+  if (first === QUOTE) {
+    const end = takeString()
+    behind = end + 1
+    if (load<u8>(end) !== QUOTE) {
+      behind = skipOddString(end)
+      isPlain = 0
+    } else if (wide) isPlain = isAscii(at, end) ? 1 : 0
+  } else if (first === OPEN_OBJECT && load<u32>(field, FIELD_TABLE) !== 0) {
+    behind = readObject(at, load<u32>(field, FIELD_TABLE))
+  } else {
+    behind = skipValue(at)
+    if (slot === 0) noteInteger(at, behind)
+  }
+  if (slot !== -1) note(slot, at, behind, isPlain)
   return behind
 }
 
@@ -172,20 +175,19 @@ function clearBelow(slots: u64): void {
   filled &= ~slots
 }
 
-function note(slot: i32, start: usize, behind: usize): void {
-  const isTwice = ((filled >> slot) & 1) === 1
-  if (isTwice && slot < load<i32>(ONCE_BELOW_CELL)) store<i32>(cell(NOTE_TWICE), slot)
-  filled |= (1 as u64) << slot
+// @inline
+function note(slot: i32, start: usize, behind: usize, isPlain: i32): void {
+  const bit = (1 as u64) << slot
+  if ((filled & bit) !== 0) noteTwice(slot)
+  filled |= bit
   const at = (slot as usize) << 2
   store<i32>(STARTS + at, (start as i32) + shift)
   store<i32>(ENDS + at, (behind as i32) + shift)
-  store<i32>(PLAIN + at, isPlain(start, behind) ? 1 : 0)
-  if (slot === 0) noteInteger(start, behind)
+  store<i32>(PLAIN + at, isPlain)
 }
 
-/** Whether a string has nothing escaped and nothing but ASCII; of other values nobody asks. */
-function isPlain(start: usize, behind: usize): bool {
-  return !escaped && (!wide || load<u8>(start) !== QUOTE || isAscii(start, behind))
+function noteTwice(slot: i32): void {
+  if (slot < load<i32>(ONCE_BELOW_CELL)) store<i32>(cell(NOTE_TWICE), slot)
 }
 
 /** The id by value, when it is an integer without sign trouble and within what a double holds exactly. */

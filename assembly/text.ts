@@ -33,21 +33,14 @@ const NULL: u32 = 0x6c6c756e
 const ESCAPED_LETTERS: u32 = 0x00144044
 const MAX_DEPTH: i32 = 64
 
-/** Set by a string that has anything escaped. */
-export let escaped: bool = false
-/** Set when text was called broken only because it nests too deeply to be judged here. */
-export let tooDeep: bool = false
 /** Set when text is broken. */
 export let broken: bool = false
+/** Set when text was called broken only because it nests too deeply to be judged here. */
+export let tooDeep: bool = false
 
 export function expectWhole(): void {
   broken = false
   tooDeep = false
-}
-
-// @inline
-export function expectUnescaped(): void {
-  escaped = false
 }
 
 export function fail(): usize {
@@ -60,6 +53,20 @@ export function skipSpace(at: usize): usize {
   let i = at
   if (load<u8>(i) <= SPACE) i = skipSpaces(i)
   return i
+}
+
+/** `byte`, perhaps behind white space; returns the address behind it. */
+// @inline
+export function skipByte(at: usize, byte: u8): usize {
+  let behind = at + 1
+  if (load<u8>(at) !== byte) behind = skipByteBehindSpace(at, byte)
+  return behind
+}
+
+function skipByteBehindSpace(at: usize, byte: u8): usize {
+  const i = skipSpaces(at)
+  if (load<u8>(i) !== byte) return fail()
+  return i + 1
 }
 
 function skipSpaces(at: usize): usize {
@@ -77,7 +84,7 @@ function isSpace(byte: u8): bool {
 
 /** The next stop is the opening quote. */
 // @inline
-export function skipString(): usize {
+function skipString(): usize {
   const at = takeString()
   let behind = at + 1
   if (load<u8>(at) !== QUOTE) behind = skipOddString(at)
@@ -85,8 +92,7 @@ export function skipString(): usize {
 }
 
 /** The rest of a string from its first stop that is no quote. */
-function skipOddString(at: usize): usize {
-  escaped = true
+export function skipOddString(at: usize): usize {
   let i = at
   while (load<u8>(i) === BACKSLASH) {
     const letter = load<u8>(i, 1)
@@ -145,23 +151,11 @@ function skipLiteral(at: usize): usize {
   return at + 5
 }
 
-// @inline
-function skipScalar(at: usize): usize {
-  const byte = load<u8>(at)
-  let behind: usize
-  if (byte === QUOTE) behind = skipString()
-  else if (byte > 0x39) behind = skipLiteral(at)
-  else if (byte === MINUS) behind = skipNumber(at + 1)
-  else behind = skipNumber(at)
-  return behind
-}
-
-/** A key and its colon; `at` stands on what should be the opening quote. Returns the address of the value. */
-function skipKey(at: usize): usize {
-  if (load<u8>(at) !== QUOTE) return fail()
-  const colon = skipSpace(skipString())
-  if (load<u8>(colon) !== COLON) return fail()
-  return skipSpace(colon + 1)
+/** Neither a string nor a container. */
+export function skipWord(at: usize, first: u8): usize {
+  if (first > 0x39) return skipLiteral(at)
+  if (first === MINUS) return skipNumber(at + 1)
+  return skipNumber(at)
 }
 
 // @inline
@@ -171,10 +165,21 @@ function opens(byte: u8): bool {
 
 // @inline
 export function skipValue(at: usize): usize {
+  const first = load<u8>(at)
   let behind: usize
-  if (opens(load<u8>(at))) behind = skipContainer(at)
-  else behind = skipScalar(at)
+  if (first === QUOTE) behind = skipString()
+  else if (opens(first)) behind = skipContainer(at)
+  else behind = skipWord(at, first)
   return behind
+}
+
+/** A key and its colon; returns the address of the value. */
+// @inline
+function skipKey(at: usize): usize {
+  let i: usize
+  if (load<u8>(at) === QUOTE) i = skipByte(skipString(), COLON)
+  else i = fail()
+  return skipSpace(i)
 }
 
 /** The open containers are bits, the innermost lowest: set for an object. Brackets and braces differ in one bit, too. */
@@ -185,7 +190,9 @@ function skipContainer(at: usize): usize {
   while (true) {
     // Here `i` stands on the first byte of a value.
     const first = load<u8>(i)
-    if (opens(first)) {
+    if (first === QUOTE) i = skipString()
+    else if (!opens(first)) i = skipWord(i, first)
+    else {
       i = skipSpace(i + 1)
       if (load<u8>(i) !== first + 2) {
         if (depth === MAX_DEPTH) {
@@ -198,8 +205,6 @@ function skipContainer(at: usize): usize {
         continue
       }
       i++
-    } else {
-      i = skipScalar(i)
     }
     // Here `i` stands behind a value: close what closes, then go on to the next one.
     while (true) {

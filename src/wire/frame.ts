@@ -3,7 +3,7 @@
  *
  * Bytes are never decoded and whole lines are never copied: the sink is told where in the chunk a line lies. An unfinished
  * line is held in one growing buffer, so that a peer that sends a byte at a time costs no more than its bytes. A line of
- * more than `maxLineBytes` is the peer's fault; after `overflowed` the caller must close it and push no more.
+ * more than `maxLineBytes` is the peer's fault: then nothing comes out any more, and the caller must close it.
  */
 import { lend, takeBack } from './scanner.ts'
 
@@ -39,6 +39,7 @@ export class LineSplitter {
 
   /** Hands `sink` every line that `chunk` completes from `from` on, and returns the offset up to which it was taken. */
   push(chunk: Buffer, from: number, sink: LineSink): number {
+    if (this.overflowed) return chunk.length
     let start = from
     if (this.#heldBytes > 0) {
       const end = chunk.indexOf(NEWLINE, start)
@@ -67,7 +68,7 @@ export class LineSplitter {
 
   /** The stream has ended: a last line without newline counts (contract 4.2.1). */
   finish(sink: LineSink): void {
-    if (this.#heldBytes === 0) return
+    if (this.#heldBytes === 0 || this.overflowed) return
     this.#append(LAST_NEWLINE, 0, 1)
     this.#release(sink)
   }
