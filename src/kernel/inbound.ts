@@ -38,6 +38,8 @@ export class Inbound {
   /** The request or notification at hand. */
   route(client: Client, isRequest: boolean): void {
     const { core, envelope } = this.#board
+    // It waited, and its client has gone meanwhile.
+    if (client.state === 'closed') return
     if (isRequest && core.phase !== 'running') return this.#board.refuse(client, true, 'shutting_down')
     const limit = core.spec.limits.maxPendingPerClient
     if (isRequest && client.pendingCount >= limit)
