@@ -81,8 +81,8 @@ describe('6.10 a bus that goes', () => {
   })
 
   test('a bus that shuts down in order answers itself, and is found again as well', async () => {
-    const { shim, bus, again } = await scene(pool('slow'))
-    shim.host.send({ id: 1, method: 'x', params: { ms: 60_000 } })
+    const { shim, bus, again } = await scene([pool('slow'), pool('silent')], '--pool', 'slow')
+    shim.host.send({ id: 1, method: 'x', pool: 'silent' })
     await shim.host.ask({ id: 'quick', method: 'x', params: { ms: 1 } })
     await bus.stop()
     expect(await shim.host.next()).toMatchObject({ id: 1, error: { data: { reason: 'shutting_down' } } })
