@@ -92,9 +92,11 @@ export class Inbound {
   ): void {
     const { core } = this.#board
     const names = [top, inner].filter((name) => name !== undefined)
+    let coming = 0
     for (const name of names) {
-      const reason = this.#sessionFault(client, name)
+      const reason = this.#sessionFault(client, name, coming)
       if (reason !== undefined) return this.#board.refuse(client, isRequest, reason, { sessionId: name })
+      if (!client.sessions.has(name)) coming++
     }
     const known = this.#knownSession(client, top, inner)
     const worker = this.assignment.choose(client, pool, isRequest, known)
@@ -109,15 +111,15 @@ export class Inbound {
     this.#sendPlain(client, worker, isRequest)
   }
 
-  #sessionFault(client: Client, name: SessionId): Reason | undefined {
+  #sessionFault(client: Client, name: SessionId, coming: number): Reason | undefined {
     if (client.sessions.has(name)) return undefined
     if (client.lost.has(name)) return 'session_lost'
     if (this.#board.core.sessions.isForeign(name, client)) return 'session_not_owned'
-    return this.#hasRoomForSession(client) ? undefined : 'too_many_sessions'
+    return this.#hasRoomForSession(client, coming) ? undefined : 'too_many_sessions'
   }
 
-  #hasRoomForSession(client: Client): boolean {
-    return client.sessions.size + client.lost.size < this.#board.core.spec.limits.maxSessionsPerClient
+  #hasRoomForSession(client: Client, coming: number): boolean {
+    return client.sessions.size + client.lost.size + coming < this.#board.core.spec.limits.maxSessionsPerClient
   }
 
   #sendPlain(client: Client, worker: Worker, isRequest: boolean): void {
@@ -237,11 +239,13 @@ export class Inbound {
     if (isRequest && row !== undefined && isNotification(row)) return 'unknown_method'
     if (row?.unlessShared && pool.spec.sharing === 'shared') return 'not_when_shared'
     if (row?.isLongLived && pool.spec.sharing === 'lease') return 'not_with_lease'
-    if (row?.session === 'announced' && !this.#hasRoomForSession(client)) return 'too_many_sessions'
+    if (row?.session === 'announced' && !this.#hasRoomForSession(client, comingSessions(client)))
+      return 'too_many_sessions'
     if (named === undefined || client.sessions.has(named)) return undefined
     if (this.#isClaimedByOther(client, named) || this.#board.core.sessions.isForeign(named, client))
       return 'session_not_owned'
-    if (row?.session === 'claimed') return this.#hasRoomForSession(client) ? undefined : 'too_many_sessions'
+    if (row?.session === 'claimed')
+      return this.#hasRoomForSession(client, comingSessions(client)) ? undefined : 'too_many_sessions'
     return client.lost.has(named) ? 'session_lost' : undefined
   }
 
@@ -445,6 +449,14 @@ export class Inbound {
 /** What such a row says has no answer; sent with an id it is refused, since a worker may stay silent. */
 function isNotification({ cancels, answersToken, confirms }: ClientRow): boolean {
   return cancels !== undefined || answersToken !== undefined || confirms === true
+}
+
+/** Sessions that answers under way may bring. */
+function comingSessions(client: Client): number {
+  let coming = 0
+  for (let request = client.newest; request !== undefined; request = request.older)
+    if (request.row?.session === 'announced' || request.row?.session === 'claimed') coming++
+  return coming
 }
 
 const MAX_REMEMBERED = 10_000
