@@ -32,6 +32,7 @@ export class Announcements {
     const isResult = envelope.has(FIELD.result)
     if (row?.session === 'announced') this.#settleAnnounced(request, worker, isResult)
     if (sessionId !== undefined && worker.claims.get(sessionId) === request) worker.claims.delete(sessionId)
+    if (row?.opens === 'each' && !worker.hasWelcomed) this.#learnTongue(worker, isResult)
     if (client === undefined || !isResult) return
     if (row?.session === 'claimed' && sessionId !== undefined && !client.sessions.has(sessionId)) {
       core.sessions.bind(sessionId, client, worker)
@@ -42,6 +43,12 @@ export class Announcements {
     }
     if (row?.opens === 'each') this.#learnCapabilities(client, worker)
     if (row?.local === 'subscribe') this.#subscribed(client, worker, request)
+  }
+
+  /** One client's mistake says nothing of what a worker speaks; its welcome does. */
+  #learnTongue(worker: Worker, isWelcome: boolean): void {
+    if (isWelcome) worker.hasWelcomed = true
+    else worker.tongue = undefined
   }
 
   #settleAnnounced(request: Request, worker: Worker, isResult: boolean): void {

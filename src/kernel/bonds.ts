@@ -9,7 +9,8 @@ import type { Tongue } from './tongue.ts'
 
 export class Bond {
   readonly client: Client
-  readonly tongue: Tongue
+  /** Fixed, but for a client that has a worker of its own and finds out what it speaks. */
+  tongue: Tongue
   worker: Worker
   generation: number
   /** The client's own `initialize`, where it reached the worker. */

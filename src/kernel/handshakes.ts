@@ -8,14 +8,16 @@ import { FIELD } from '../wire/fields.ts'
 import type { Client, Worker } from './peers.ts'
 import type { Pool } from './pools.ts'
 import type { Switchboard } from './switchboard.ts'
-import type { Tongue } from './tongue.ts'
+import { isDiscovery, type Tongue } from './tongue.ts'
 
 /** Somebody who waits for the worker's welcome. */
 interface Guest {
   readonly client: Client
   readonly idSpelling: string
-  /** The revision the client asked for; undefined: it asked for the era. */
-  readonly version: string | undefined
+  /** An `initialize`, the question for the era, or a request that only one era knows. */
+  readonly wants: 'welcome' | 'era' | 'service'
+  /** The revision the client asked for. */
+  readonly version: string
   readonly line: Buffer
 }
 
@@ -26,9 +28,16 @@ const PROBE_META = {
   'io.modelcontextprotocol/clientCapabilities': {},
 }
 
+/** Some servers end when they are asked for their era; they are not asked for ever. */
+const MAX_FATAL_PROBES = 2
+
+/** Errors that only a server without a handshake knows (mcp.md 1.4). */
+const MODERN_CODES: ReadonlySet<unknown> = new Set([-32020, -32021, -32022])
+
 export class Handshakes {
   readonly #board: Switchboard
   readonly #guests = new Map<Worker, Guest[]>()
+  readonly #probed = new Set<Worker>()
   readonly #route: (client: Client, isRequest: boolean) => void
 
   constructor(board: Switchboard, route: (client: Client, isRequest: boolean) => void) {
@@ -45,64 +54,68 @@ export class Handshakes {
 
   /** A worker of such a pool runs: it is ready when it has answered. */
   greet(worker: Worker): void {
-    if (worker.pool.probesFirst) this.#probe(worker)
+    if (worker.pool.probesFirst) this.#probe(worker, () => this.#begin(worker))
     else this.#begin(worker)
-    const { generation } = worker
-    const { core } = this.#board
-    core.timers.set(core.nowMs + SILENCE_MS, () => {
-      if (worker.generation !== generation || worker.greeting !== 'asked' || worker.state !== 'starting') return
-      // Silence: a server of the other era may not know the question.
-      if (this.#mayBeModern(worker.pool)) this.#becomeModern(worker)
-    })
   }
 
-  /** The last process ended over the handshake: this one is first asked for its era. */
-  #probe(worker: Worker): void {
+  /** Asks for the era; `otherwise` when the worker does not know the question, or says nothing. */
+  #probe(worker: Worker, otherwise: () => void): void {
+    const isCurrent = this.#watch(worker)
+    this.#probed.add(worker)
+    let isSettled = false
+    const settle = (isModern: boolean): void => {
+      if (isSettled || !isCurrent()) return
+      isSettled = true
+      this.#probed.delete(worker)
+      if (isModern) this.#becomeModern(worker)
+      else otherwise()
+    }
+    this.#board.ask(worker, 'server/discover', { _meta: PROBE_META }, (isResult) =>
+      settle(isResult || MODERN_CODES.has(this.#board.envelope.key(FIELD.errorCode))),
+    )
+    this.#afterSilence(() => settle(false))
+  }
+
+  /** The worker has been asked something; tells whether it is still the same one, and still asked. */
+  #watch(worker: Worker): () => boolean {
     const { generation } = worker
     worker.greeting = 'asked'
-    this.#board.ask(worker, 'server/discover', { _meta: PROBE_META }, (isResult) => {
-      if (worker.generation !== generation || worker.greeting !== 'asked') return
-      if (isResult) this.#becomeModern(worker)
-      else this.#begin(worker)
-    })
+    return () => worker.generation === generation && worker.greeting === 'asked'
+  }
+
+  #afterSilence(then: () => void): void {
+    const { core } = this.#board
+    core.timers.set(core.nowMs + SILENCE_MS, then)
   }
 
   /** The client's `initialize` is at hand: it is answered now, or when the worker has spoken. */
   welcome(client: Client, worker: Worker): void {
-    const { envelope } = this.#board
-    const guest = {
-      client,
-      idSpelling: envelope.idSpelling(),
-      version: envelope.text(FIELD.protocolVersion) ?? '',
-      line: this.#board.copyLine(),
-    }
-    this.#receive(guest, worker)
+    this.#receive(client, worker, 'welcome')
   }
 
-  /** The client asks for the era of a worker that nobody has greeted yet: greeting it tells. */
+  /** The client shows an era that nobody knows of this worker yet: the worker is asked first. */
   discover(client: Client, worker: Worker): void {
-    const guest = {
-      client,
-      idSpelling: this.#board.envelope.idSpelling(),
-      version: undefined,
-      line: this.#board.copyLine(),
-    }
-    this.#receive(guest, worker)
+    this.#receive(client, worker, isDiscovery(this.#board.envelope) ? 'era' : 'service')
   }
 
-  #receive(guest: Guest, worker: Worker): void {
+  #receive(client: Client, worker: Worker, wants: Guest['wants']): void {
+    const { envelope } = this.#board
+    const version = envelope.text(FIELD.protocolVersion) ?? ''
+    const guest: Guest = { client, idSpelling: envelope.idSpelling(), wants, version, line: this.#board.copyLine() }
     if (worker.greeting === 'done') return this.#answer(guest, worker)
     const guests = this.#guests.get(worker)
     if (guests === undefined) this.#guests.set(worker, [guest])
     else guests.push(guest)
-    guest.client.pendingCount++
-    if (worker.greeting === 'none') this.#begin(worker)
+    client.pendingCount++
+    if (worker.greeting !== 'none') return
+    // Who asks for the era can go on with either, and more clients know the older one.
+    if (wants === 'service' && this.#mayBeModern(worker.pool)) this.#probe(worker, () => this.#begin(worker))
+    else this.#begin(worker)
   }
 
   #begin(worker: Worker): void {
     const { tongues } = this.#board
-    const { generation } = worker
-    worker.greeting = 'asked'
+    const isCurrent = this.#watch(worker)
     worker.tongue = tongues.mcpLegacy
     const params = {
       protocolVersion: tongues.mcpLegacy.dialect.revisions!.at(-1),
@@ -110,9 +123,13 @@ export class Handshakes {
       clientInfo: { name: 'stdio-bus', version: '0.1.0' },
     }
     this.#board.ask(worker, 'initialize', params, (isResult) => {
-      if (worker.generation !== generation || worker.greeting !== 'asked') return
+      if (!isCurrent()) return
       if (isResult) this.#succeed(worker)
       else this.#fail(worker)
+    })
+    // Slow is not modern: only an answer to the question decides.
+    this.#afterSilence(() => {
+      if (isCurrent() && this.#mayBeModern(worker.pool)) this.#probe(worker, () => {})
     })
   }
 
@@ -127,29 +144,34 @@ export class Handshakes {
     supervisor.step(worker, 'started')
   }
 
-  /** The worker refused: either it is of the other era, or the guests are told what it said. */
+  /** The worker refused: whoever sent an `initialize` is told what it said; the others want to know whether it is modern. */
   #fail(worker: Worker): void {
-    worker.greeting = 'none'
-    if (worker.state === 'starting') {
-      if (this.#mayBeModern(worker.pool)) return this.#becomeModern(worker)
-      return this.#board.supervisor.endBroken(worker, 'worker_exited', { why: 'it refused the handshake' })
-    }
     const { envelope } = this.#board
     const error = envelope.bytes.utf8Slice(envelope.startOf(FIELD.error), envelope.endOf(FIELD.error))
     const guests = this.#takeGuests(worker)
-    if (guests.some(({ version }) => version === undefined)) this.#becomeModern(worker)
-    for (const guest of guests) {
-      if (guest.version === undefined) this.#again(guest)
-      else
-        this.#board.flow.sendLine(
-          guest.client,
-          Buffer.from(`{"jsonrpc":"2.0","id":${guest.idSpelling},"error":${error}}\n`),
-        )
+    for (const { client, idSpelling, wants } of guests) {
+      if (wants !== 'welcome') continue
+      this.#board.flow.sendLine(client, Buffer.from(`{"jsonrpc":"2.0","id":${idSpelling},"error":${error}}\n`))
+      if (client.state === 'half-closed') this.#board.host.maybeFinish(client)
     }
+    const others = guests.filter(({ wants }) => wants !== 'welcome')
+    for (const { client } of others) client.pendingCount++
+    if (others.length > 0) this.#guests.set(worker, others)
+    if (this.#mayBeModern(worker.pool)) this.#probe(worker, () => this.#giveUp(worker))
+    else this.#giveUp(worker)
   }
 
-  #mayBeModern({ spec }: Pool): boolean {
-    return spec.era === 'auto'
+  /** It is of neither era. */
+  #giveUp(worker: Worker): void {
+    worker.greeting = 'none'
+    worker.tongue = undefined
+    for (const guest of this.#takeGuests(worker)) this.#turnAway(guest)
+    if (worker.state !== 'starting') return
+    this.#board.supervisor.endBroken(worker, 'worker_exited', { why: 'it refused the handshake' })
+  }
+
+  #mayBeModern({ spec, tongue, fatalProbes }: Pool): boolean {
+    return spec.era === 'auto' && tongue === undefined && fatalProbes < MAX_FATAL_PROBES
   }
 
   #becomeModern(worker: Worker): void {
@@ -158,6 +180,7 @@ export class Handshakes {
     worker.tongue = tongues.mcpModern
     worker.pool.tongue = tongues.mcpModern
     supervisor.step(worker, 'started')
+    for (const guest of this.#takeGuests(worker)) this.#again(guest)
   }
 
   /** The message is routed once more, now that the era is known. */
@@ -168,10 +191,12 @@ export class Handshakes {
 
   /** A worker that ended in the middle of its greeting may be of the other era; its guests are told. */
   workerEnded(worker: Worker): void {
-    if (worker.greeting === 'asked' && this.#mayBeModern(worker.pool))
-      worker.pool.probesFirst = !worker.pool.probesFirst
+    const { pool } = worker
+    const wasProbed = this.#probed.delete(worker)
+    if (wasProbed && worker.greeting === 'asked') pool.fatalProbes++
+    if (worker.greeting === 'asked') pool.probesFirst = !wasProbed && this.#mayBeModern(pool)
     for (const { client, idSpelling } of this.#takeGuests(worker)) {
-      this.#board.fail(client, idSpelling, 'worker_exited', { pool: worker.pool.spec.id })
+      this.#board.fail(client, idSpelling, 'worker_exited', { pool: pool.spec.id })
     }
   }
 
@@ -191,13 +216,18 @@ export class Handshakes {
     return guests
   }
 
-  #answer({ client, idSpelling, version }: Guest, worker: Worker): void {
-    if (version === undefined)
-      return this.#board.fail(client, idSpelling, 'unknown_method', { method: 'server/discover' })
+  #answer(guest: Guest, worker: Worker): void {
+    if (guest.wants !== 'welcome') return this.#turnAway(guest)
     const { result, version: spoken } = worker.welcome!
-    const agreed = agreeOn(version, spoken, this.#board.tongues.mcpLegacy)
+    const agreed = agreeOn(guest.version, spoken, this.#board.tongues.mcpLegacy)
     const text = agreed === spoken ? result.toString() : withVersion(result, agreed)
-    this.#board.answer(client, idSpelling, text)
+    this.#board.answer(guest.client, guest.idSpelling, text)
+  }
+
+  /** The worker is not of the era the guest has shown; who only asked for the era goes on with the other. */
+  #turnAway({ client, idSpelling, wants }: Guest): void {
+    if (wants === 'era') this.#board.fail(client, idSpelling, 'unknown_method', { method: 'server/discover' })
+    else this.#board.fail(client, idSpelling, 'protocol_mismatch')
   }
 }
 

@@ -69,8 +69,8 @@ export class Inbound {
     if (protocol === 'plain') return undefined
     if (protocol === 'acp') return tongues.acp
     const bond = client.bonds.size === 0 ? undefined : client.bonds.get(pool.spec.id)
-    if (bond !== undefined) return bond.tongue
-    const shown = tongues.recognise(envelope)
+    if (bond !== undefined && pool.spec.sharing !== 'isolated') return bond.tongue
+    const shown = tongues.recognise(envelope) ?? bond?.tongue
     if (shown !== undefined || pool.tongue !== undefined) return shown ?? pool.tongue
     return protocol === 'mcp' ? (era === 'modern' ? tongues.mcpModern : tongues.mcpLegacy) : undefined
   }
@@ -211,17 +211,12 @@ export class Inbound {
     isRequest: boolean,
   ): void {
     const { pool } = worker
-    if (isDiscovery(this.#board.envelope) && this.#mustDiscover(pool, worker))
-      return this.handshakes.discover(client, worker)
-    if (worker.tongue !== undefined && worker.tongue !== tongue)
+    const isOwn = pool.spec.sharing === 'isolated'
+    if (isRequest && !isOwn && this.#isUnproven(tongue, worker)) return this.handshakes.discover(client, worker)
+    if (!isOwn && (this.#isUnproven(tongue, worker) || (worker.tongue ?? tongue) !== tongue))
       return this.#board.refuse(client, isRequest, 'protocol_mismatch')
     const bond = this.#bind(client, pool, tongue, worker)
-    if (
-      pool.spec.sharing !== 'isolated' &&
-      row !== undefined &&
-      this.#serveLocally(client, worker, bond, row, isRequest)
-    )
-      return
+    if (!isOwn && row !== undefined && this.#serveLocally(client, worker, bond, row, isRequest)) return
     this.#sendSpoken(client, worker, tongue, row, named, isRequest)
   }
 
@@ -257,22 +252,25 @@ export class Inbound {
     return false
   }
 
-  /** Nobody knows the era of the pool yet, and the other one serves more clients: greeting the worker tells. */
-  #mustDiscover(pool: Pool, worker: Worker): boolean {
-    if (pool.spec.era === 'modern' || pool.spec.sharing === 'isolated') return false
-    return pool.tongue !== this.#board.tongues.mcpModern && worker.tongue !== this.#board.tongues.mcpModern
+  /** A client shows an era, and nobody knows yet whether the worker is of it. */
+  #isUnproven(tongue: Tongue, { pool, tongue: spoken }: Worker): boolean {
+    const { mcpModern, acp } = this.#board.tongues
+    if (tongue !== mcpModern || pool.spec.era === 'modern') return false
+    return pool.tongue !== mcpModern && spoken !== mcpModern && spoken !== acp
   }
 
   /** The client stays with this worker; a worker that is new to it hears its `initialize` first. */
   #bind(client: Client, pool: Pool, tongue: Tongue, worker: Worker): Bond {
     const bond = client.bonds.get(pool.spec.id)
+    if (pool.spec.sharing === 'isolated') worker.tongue = tongue
     worker.tongue ??= tongue
-    if (tongue !== this.#board.tongues.acp) pool.tongue ??= tongue
+    if (pool.spec.era === 'modern' && pool.spec.sharing !== 'isolated') pool.tongue ??= tongue
     if (bond === undefined) {
       const made = new Bond(client, tongue, worker)
       client.bonds.set(pool.spec.id, made)
       return made
     }
+    bond.tongue = tongue
     if (bond.worker === worker && bond.generation === worker.generation) return bond
     bond.moveTo(worker)
     if (bond.initialize !== undefined && tongue.client.find(this.#board.envelope)?.opens === undefined)

@@ -115,8 +115,9 @@ export class Worker extends PeerBase {
   /** Its questions that no client has answered, by its own id. */
   questions = new Map<IdKey, Question>()
   readonly bonds = new Set<Bond>()
-  /** What it speaks, once a client has shown it. */
+  /** What it speaks, once a client has shown it; certain when it has welcomed one. */
   tongue: Tongue | undefined
+  hasWelcomed = false
   /** The client it belongs to: its only one, or the one that has the lease. */
   holder: Client | undefined
   /** How far the bus's own handshake has come, and what the worker said. */

@@ -34,6 +34,8 @@ export class Pool {
   tongue: Tongue | undefined
   /** A worker ended over the handshake: the next one is first asked for its era. */
   probesFirst = false
+  /** How many workers ended over that question. */
+  fatalProbes = 0
   /** Clients that wait for a lease, in order. */
   leaseWaiters: LeaseWaiter[] = []
   #turn = 0

@@ -1,0 +1,117 @@
+/**
+ * The kernel on a clock of the test's own, with clients and workers that say what the test writes: for waits and bounds that
+ * are too long or too large to be met with the real program.
+ */
+import { DIALECTS } from '../../src/dialects/index.ts'
+import { Bus } from '../../src/kernel/bus.ts'
+import type { Action, BusEvent } from '../../src/kernel/events.ts'
+import { DEFAULT_LIMITS } from '../../src/kernel/limits.ts'
+import type { ClientId, PoolSpec, WorkerId } from '../../src/kernel/vocabulary.ts'
+import type { Message } from '../support/line-client.ts'
+
+const POOL: PoolSpec = {
+  id: 'p',
+  instances: 1,
+  maxInstances: 32,
+  sharing: 'shared',
+  protocol: 'auto',
+  era: 'auto',
+  restart: 'always',
+  startTimeoutMs: 600_000,
+  hangTimeoutMs: 0,
+  limits: { ...DEFAULT_LIMITS, maxRestarts: 1_000 },
+  trace: false,
+  revision: '1',
+}
+
+export class Stage {
+  nowMs = 1_000
+  /** What each worker and each client has been sent, in order. */
+  readonly atWorker = new Map<number, Message[]>()
+  readonly atClient = new Map<number, Message[]>()
+  readonly #bus: Bus
+  readonly #generations = new Map<number, number>()
+  #clients = 0
+
+  constructor(pool: Partial<PoolSpec>) {
+    const spec = { pools: [{ ...POOL, ...pool }], defaultPool: undefined, limits: DEFAULT_LIMITS }
+    this.#bus = new Bus(spec, DIALECTS, () => 0.5)
+    this.#perform(this.#bus.start(this.nowMs))
+  }
+
+  get snapshot() {
+    return this.#bus.snapshot()
+  }
+
+  connect(): number {
+    const client = ++this.#clients
+    this.atClient.set(client, [])
+    this.#apply({ type: 'client-opened', client: client as ClientId, door: 'unix' })
+    return client
+  }
+
+  leave(client: number): void {
+    this.#apply({ type: 'client-closed', client: client as ClientId })
+  }
+
+  /** The client sends a message. */
+  send(client: number, message: object): void {
+    this.#apply({ type: 'client-received', client: client as ClientId, bytes: lineOf(message) })
+  }
+
+  /** The worker writes a message. */
+  say(worker: number, message: object): void {
+    const generation = this.#generations.get(worker)!
+    this.#apply({ type: 'worker-received', worker: worker as WorkerId, generation, bytes: lineOf(message) })
+  }
+
+  exit(worker: number): void {
+    const at = { worker: worker as WorkerId, generation: this.#generations.get(worker)! }
+    this.#apply({ type: 'worker-silent', ...at, pipe: 'stdout' })
+    this.#apply({ type: 'worker-exited', ...at, code: 1, signal: null })
+  }
+
+  /** The last message with `method` that the worker was sent. */
+  told(worker: number, method: string): Message {
+    return this.atWorker.get(worker)?.findLast((message) => message.method === method)
+  }
+
+  /** Lets the time pass, with every tick that falls due. */
+  advance(ms: number): void {
+    const endMs = this.nowMs + ms
+    for (let due = this.#bus.nextDeadlineMs(); due !== undefined && due <= endMs; due = this.#bus.nextDeadlineMs()) {
+      this.nowMs = Math.max(this.nowMs + 1, due)
+      this.#apply({ type: 'tick' })
+    }
+    this.nowMs = endMs
+    this.#apply({ type: 'tick' })
+  }
+
+  #apply(event: BusEvent): void {
+    this.#perform(this.#bus.apply(event, this.nowMs))
+  }
+
+  #perform(actions: readonly Action[]): void {
+    const spawns = actions.filter((action) => action.do === 'spawn-worker')
+    this.#carry()
+    for (const { worker, generation } of spawns) {
+      this.#generations.set(worker, generation)
+      this.#apply({ type: 'worker-spawned', worker, generation, pid: worker + 1 })
+    }
+  }
+
+  /** Whatever waits to be written arrives at once. */
+  #carry(): void {
+    for (const peer of this.#bus.takeDirty()) {
+      const lines = Buffer.concat(peer.outbox.take()).toString().split('\n').filter(Boolean)
+      const received = peer.kind === 'worker' ? this.atWorker : this.atClient
+      received.set(peer.id, [...(received.get(peer.id) ?? []), ...lines.map((line) => JSON.parse(line))])
+      if (peer.kind === 'client') this.#apply({ type: 'client-wrote', client: peer.id, pendingBytes: 0 })
+      else this.#apply({ type: 'worker-wrote', worker: peer.id, generation: peer.generation, pendingBytes: 0 })
+    }
+  }
+}
+
+function lineOf(message: object): Buffer {
+  return Buffer.from(`${JSON.stringify(message)}\n`)
+}
