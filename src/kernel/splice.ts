@@ -12,6 +12,7 @@ export interface Edit {
 
 const NOTHING = Buffer.alloc(0)
 const COMMA = 0x2c
+const BRACE = 0x7d
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 
@@ -23,18 +24,31 @@ export function replace(envelope: Envelope, field: Field, text: string | Buffer)
   }
 }
 
-/** Cuts a top-level member with its key and one of the commas beside it. */
-export function cut(envelope: Envelope, field: Field): Edit {
+/** Cuts top-level members with their keys, each with the comma behind it; the last of the line with the one before. */
+export function cut(envelope: Envelope, fields: readonly Field[]): Edit[] {
+  const edits: Edit[] = []
+  for (const field of fields) if (envelope.has(field)) edits.push(cutOne(envelope, field))
+  if (edits.length === 0) return edits
+  edits.sort((a, b) => a.start - b.start)
+  dropCommaBefore(envelope.bytes, edits)
+  return edits
+}
+
+function cutOne(envelope: Envelope, field: Field): Edit {
   const { bytes } = envelope
-  let start = keyStart(bytes, envelope.startOf(field))
-  let end = envelope.endOf(field)
+  const start = keyStart(bytes, envelope.startOf(field))
+  const end = envelope.endOf(field)
   const behind = skip(bytes, end, 1)
-  if (bytes[behind] === COMMA) end = skip(bytes, behind + 1, 1)
-  else {
-    const before = skip(bytes, start - 1, -1)
-    if (bytes[before] === COMMA) start = before
-  }
-  return { start, end, text: NOTHING }
+  return { start, end: bytes[behind] === COMMA ? skip(bytes, behind + 1, 1) : end, text: NOTHING }
+}
+
+/** When the last member of the line goes, so does the comma before it, and before those that go with it. */
+function dropCommaBefore(bytes: Buffer, edits: Edit[]): void {
+  let at = edits.length - 1
+  if (bytes[skip(bytes, edits[at]!.end, 1)] !== BRACE) return
+  while (at > 0 && edits[at - 1]!.end === edits[at]!.start) at--
+  const before = skip(bytes, edits[at]!.start - 1, -1)
+  if (bytes[before] === COMMA) edits[at] = { ...edits[at]!, start: before }
 }
 
 /** From the first byte of a value back to the opening quote of its key; a quote inside a key is escaped. */

@@ -54,9 +54,7 @@ export class Switchboard {
 
   /** The edits that take out what the protocol of a worker does not know. */
   cuts(dialect: Dialect): Edit[] {
-    const edits: Edit[] = []
-    for (const field of dialect.cuts) if (this.envelope.has(field)) edits.push(cut(this.envelope, field))
-    return edits
+    return cut(this.envelope, dialect.cuts)
   }
 
   /** A request is answered; a notification can only be counted. */
