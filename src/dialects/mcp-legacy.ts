@@ -18,6 +18,12 @@ export const MCP_LEGACY: Dialect = {
   cancelledCode: CODE.internalError,
   progressToken: FIELD.metaProgressToken,
   cancel: { method: 'notifications/cancelled', key: 'requestId', unlessMethods: ['initialize'] },
+  words: {
+    initialized: 'notifications/initialized',
+    setLevel: 'logging/setLevel',
+    subscribe: 'resources/subscribe',
+    unsubscribe: 'resources/unsubscribe',
+  },
   revisions: ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25'],
   fromClient: {
     initialize: { opens: 'once' },

@@ -82,6 +82,8 @@ export interface Dialect {
   readonly cancel?: { readonly method: string; readonly key: string; readonly unlessMethods: readonly string[] }
   /** What ends a turn, and a session, for a client that is gone. */
   readonly farewell?: { readonly cancelTurn: string; readonly closeSession: string }
+  /** How the bus says for all clients of a worker what each says for itself. */
+  readonly words?: Readonly<Record<'initialized' | 'setLevel' | 'subscribe' | 'unsubscribe', string>>
   /** The revisions of a handshake that the bus does itself, oldest first. */
   readonly revisions?: readonly string[]
   /** The code of an error for a cancelled request. */

@@ -88,7 +88,8 @@ export class Farewells {
     for (const [uri, subscribers] of worker.subscriptions) {
       if (!subscribers.delete(client) || subscribers.size > 0) continue
       worker.subscriptions.delete(uri)
-      if (worker.isAlive) this.#board.ask(worker, 'resources/unsubscribe', { uri }, () => {})
+      const words = worker.tongue?.dialect.words
+      if (words !== undefined && worker.isAlive) this.#board.ask(worker, words.unsubscribe, { uri }, () => {})
     }
   }
 

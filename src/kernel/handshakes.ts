@@ -139,7 +139,7 @@ export class Handshakes {
     worker.greeting = 'done'
     worker.welcome = { result, version: envelope.text(FIELD.resultProtocolVersion) ?? '' }
     worker.pool.tongue = this.#board.tongues.mcpLegacy
-    this.#board.tell(worker, { jsonrpc: '2.0', method: 'notifications/initialized' })
+    this.#board.tell(worker, { jsonrpc: '2.0', method: this.#board.tongues.mcpLegacy.dialect.words!.initialized })
     for (const guest of this.#takeGuests(worker)) this.#answer(guest, worker)
     supervisor.step(worker, 'started')
   }

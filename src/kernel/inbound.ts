@@ -299,9 +299,8 @@ export class Inbound {
     const message = JSON.parse(initialize!.toString()) as Record<string, unknown>
     const { key } = this.#board.core.requests.openOwn(worker, () => {})
     this.#board.tell(worker, { ...message, id: key })
-    if (tongue === this.#board.tongues.mcpLegacy) {
-      this.#board.tell(worker, { jsonrpc: '2.0', method: 'notifications/initialized' })
-    }
+    const { words } = tongue.dialect
+    if (words !== undefined) this.#board.tell(worker, { jsonrpc: '2.0', method: words.initialized })
   }
 
   /** What the bus answers itself where several clients share a worker; true when the message is done with. */
@@ -333,7 +332,7 @@ export class Inbound {
     for (const { level } of worker.bonds) if (level !== undefined) lowest = Math.min(lowest, level)
     if (lowest === LEVELS.length || lowest === worker.level) return
     worker.level = lowest
-    this.#board.ask(worker, 'logging/setLevel', { level: LEVELS[lowest] }, () => {})
+    this.#board.ask(worker, worker.tongue!.dialect.words!.setLevel, { level: LEVELS[lowest] }, () => {})
   }
 
   /** The worker hears of a resource once, however many clients subscribe to it. */
@@ -361,7 +360,7 @@ export class Inbound {
     const subscribers = worker.subscriptions.get(uri)
     if (subscribers !== undefined) return void subscribers.add(client)
     worker.subscriptions.set(uri, new Set([client]))
-    this.#board.ask(worker, 'resources/subscribe', { uri }, () => {})
+    this.#board.ask(worker, worker.tongue!.dialect.words!.subscribe, { uri }, () => {})
   }
 
   #sendSpoken(
