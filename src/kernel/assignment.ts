@@ -39,7 +39,7 @@ export class Assignment {
 
   #shared(client: Client, pool: Pool): Worker | undefined {
     const bond = client.bonds.get(pool.spec.id)
-    if (bond === undefined) return pool.next()
+    if (bond === undefined) return preferredOf(client, pool) ?? pool.next()
     if (bond.isCurrent) return bond.worker
     return bond.worker.isReady ? bond.worker : pool.next()
   }
@@ -115,7 +115,7 @@ export class Assignment {
 
   /** The worker the client had last, if it may choose: cursors and the like are of use there only. */
   #free(client: Client, pool: Pool, wanted: Worker | undefined): Worker | undefined {
-    const preferred = wanted ?? client.bonds.get(pool.spec.id)?.worker
+    const preferred = wanted ?? client.bonds.get(pool.spec.id)?.worker ?? preferredOf(client, pool)
     if (preferred?.isReady && preferred.holder === undefined && preferred.pool === pool) return preferred
     return wanted === undefined ? pool.next() : undefined
   }
@@ -191,6 +191,11 @@ export class Assignment {
     }
     this.grant(pool)
   }
+}
+
+function preferredOf({ prefer }: Client, pool: Pool): Worker | undefined {
+  if (prefer === undefined) return undefined
+  return pool.workers.find((worker) => worker.id === prefer && worker.isReady && worker.holder === undefined)
 }
 
 function hasRequestsAt(client: Client, worker: Worker): boolean {

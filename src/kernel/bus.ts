@@ -4,10 +4,11 @@
  * It touches no socket, process, file, clock or source of chance. The same events at the same times yield the same actions
  * and the same bytes in the same outboxes, always.
  */
+import { callerOf } from './calls.ts'
 import { Core } from './core.ts'
 import type { Dialects } from './dialect.ts'
 import type { Action, BusEvent } from './events.ts'
-import { faultLine } from './faults.ts'
+import { faultLine, faultOf } from './faults.ts'
 import { Flow } from './flow.ts'
 import { FIXED } from './limits.ts'
 import { Client, type Peer, type Worker } from './peers.ts'
@@ -103,7 +104,13 @@ export class Bus {
       'client-opened': (event) => this.#open(event),
       'client-received': ({ client, bytes }) => this.#withClient(client, (peer) => this.#flow.receive(peer, bytes)),
       'client-ended': ({ client }) => this.#withClient(client, (peer) => this.#flow.finish(peer)),
-      'client-closed': ({ client }) => this.#withClient(client, (peer) => this.#clientGone(peer)),
+      'client-closed': ({ client, isSettled }) =>
+        this.#withClient(client, (peer) => this.#clientGone(peer, isSettled === true)),
+      'client-reply': (event) => this.#withClient(event.client, (client) => this.#reply(client, event)),
+      'worker-reply': (event) =>
+        this.#withWorker(event, (worker) => {
+          if (worker.isAlive) this.#flow.sendLine(worker, event.bytes)
+        }),
       'client-wrote': (event) =>
         this.#withClient(event.client, (client) => this.#clientWrote(client, event.pendingBytes)),
       'worker-spawned': (event) => this.#withWorker(event, (worker) => this.#supervisor.spawned(worker, event.pid)),
@@ -142,7 +149,8 @@ export class Bus {
       this.#core.maxClientLineBytes,
       limits.maxOutputQueueBytes,
     )
-    const isOneTooMany = this.#core.clients.size >= limits.maxClients
+    if (client.isInternal) return this.#openInternal(client, event.prefer)
+    const isOneTooMany = this.#core.clients.size - this.#core.internalClients >= limits.maxClients
     this.#core.clients.set(client.id, client)
     this.#core.totals.clients++
     if (!isOneTooMany && this.#core.phase === 'running') return
@@ -150,6 +158,31 @@ export class Bus {
     this.#core.countRefusal(reason)
     this.#flow.sendLine(client, faultLine('null', reason))
     this.#closeClient(client)
+  }
+
+  #openInternal(client: Client, prefer: WorkerId | undefined): void {
+    client.prefer = prefer
+    this.#core.clients.set(client.id, client)
+    this.#core.internalClients++
+    if (this.#core.phase === 'running' || this.#core.phase === 'draining') return
+    this.#core.actions.push({ do: 'exchange-failed', client: client.id, error: faultOf('shutting_down') })
+    this.#closeClient(client)
+  }
+
+  /** The gateway answers; a worker that fills the queue of a client that does not read waits for it (contract 8.3). */
+  #reply(client: Client, { bytes, isFinal, source }: Extract<BusEvent, { type: 'client-reply' }>): void {
+    if (isFinal) client.pendingCount--
+    this.#flow.sendLine(client, bytes)
+    if (source !== undefined && client.outbox.isFull)
+      this.#withWorker(source, (worker) => {
+        if (worker.blockedOn === undefined) this.#flow.block(worker, client.gate)
+      })
+    if (isFinal) this.#maybeFinish(client)
+  }
+
+  /** Whether what the gateway says to this client would wait. */
+  isFull(client: ClientId): boolean {
+    return this.#core.clients.get(client)?.outbox.isFull === true
   }
 
   #clientWrote(client: Client, pendingBytes: number): void {
@@ -194,11 +227,13 @@ export class Bus {
     this.#clientGone(client)
   }
 
-  #clientGone(client: Client): void {
+  #clientGone(client: Client, isSettled = false): void {
     if (client.state === 'closed') return
     client.state = 'closed'
     this.#core.clients.delete(client.id)
-    this.#router.farewells.clientGone(client)
+    if (client.isInternal) this.#core.internalClients--
+    if (client.isCaller) this.#core.actions.push({ do: 'caller-gone', from: callerOf(client) })
+    this.#router.farewells.clientGone(client, isSettled)
     this.#flow.forget(client)
     if (client.door === 'stdio') this.#shutdown()
   }
@@ -259,6 +294,7 @@ export class Bus {
   #flush(): void {
     if (this.#core.phase !== 'draining') return
     this.#core.phase = 'flushing'
+    if (this.#core.spec.gateway !== undefined) this.#core.actions.push({ do: 'fail-calls' })
     this.#router.farewells.failOutstanding()
     for (const client of [...this.#core.clients.values()]) this.#closeClient(client)
     this.#core.timers.set(this.#core.nowMs + FIXED.flushMs, () => {

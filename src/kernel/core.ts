@@ -17,6 +17,7 @@ export class Core {
   nowMs = 0
   readonly chance: () => number
   readonly clients = new Map<ClientId, Client>()
+  internalClients = 0
   readonly workers = new Map<WorkerId, Worker>()
   readonly pools = new Map<PoolId, Pool>()
   readonly sessions = new Sessions()

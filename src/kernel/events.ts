@@ -4,15 +4,43 @@
  * The kernel never calls the shell. It is given one event with the time, and answers with actions; the bytes to be written
  * wait in the outboxes of the peers that `write` names.
  */
+import type { ErrorObject } from '../wire/jsonrpc.ts'
 import type { BusSpec, ClientId, Door, PoolId, WorkerId } from './vocabulary.ts'
 
+/** One process of a worker slot. */
+export interface WorkerProcessId {
+  readonly worker: WorkerId
+  readonly generation: number
+}
+
+/** Who has put a call to the gateway. */
+export type CallerId =
+  | { readonly kind: 'client'; readonly client: ClientId; readonly door: Door }
+  | ({ readonly kind: 'worker'; readonly pool: PoolId } & WorkerProcessId)
+
 export type BusEvent =
-  | { readonly type: 'client-opened'; readonly client: ClientId; readonly door: Door; readonly pool?: PoolId }
+  | {
+      readonly type: 'client-opened'
+      readonly client: ClientId
+      readonly door: Door
+      readonly pool?: PoolId
+      /** An internal client's: the worker that shall have its message, if it is ready. */
+      readonly prefer?: WorkerId
+    }
   | { readonly type: 'client-received'; readonly client: ClientId; readonly bytes: Buffer }
   /** The client has ended its writing side. */
   | { readonly type: 'client-ended'; readonly client: ClientId }
-  /** The connection is wholly gone. */
-  | { readonly type: 'client-closed'; readonly client: ClientId }
+  /** The connection is wholly gone; `isSettled`: it has all it wanted, so no worker is told of a cancel. */
+  | { readonly type: 'client-closed'; readonly client: ClientId; readonly isSettled?: boolean }
+  /** The gateway answers a call; `isFinal` ends it. `source` waits while the client does not read. */
+  | {
+      readonly type: 'client-reply'
+      readonly client: ClientId
+      readonly bytes: Buffer
+      readonly isFinal: boolean
+      readonly source?: WorkerProcessId
+    }
+  | ({ readonly type: 'worker-reply'; readonly bytes: Buffer } & WorkerProcessId)
   | { readonly type: 'client-wrote'; readonly client: ClientId; readonly pendingBytes: number }
   | { readonly type: 'worker-spawned'; readonly worker: WorkerId; readonly generation: number; readonly pid: number }
   | {
@@ -75,5 +103,17 @@ export type Action =
       readonly text: string
       readonly about: Readonly<Record<string, unknown>>
     }
+  /** A message for the gateway: the line, without its newline; `oddId` is an id that JSON libraries may respell. */
+  | { readonly do: 'call'; readonly from: CallerId; readonly bytes: Buffer; readonly oddId?: string }
+  /** Nobody waits for the answers to its calls any more. */
+  | { readonly do: 'caller-gone'; readonly from: CallerId }
+  /** The drain is over: open calls are to be answered now. */
+  | { readonly do: 'fail-calls' }
+  /** The message of an internal client is on its way to that worker. */
+  | ({ readonly do: 'routed'; readonly client: ClientId } & WorkerProcessId)
+  /** The bus itself refuses or fails the request of an internal client. */
+  | { readonly do: 'exchange-failed'; readonly client: ClientId; readonly error: ErrorObject }
+  /** A worker of the pool says that it offers something else now. */
+  | { readonly do: 'list-changed'; readonly pool: PoolId }
   /** All workers and clients are gone: the program may exit. */
   | { readonly do: 'finished' }

@@ -3,6 +3,7 @@
  * worker's debts are paid with errors, exactly once.
  */
 import type { Assignment } from './assignment.ts'
+import { callerOf } from './calls.ts'
 import type { Reason } from './faults.ts'
 import type { Handshakes } from './handshakes.ts'
 import type { Client, Worker } from './peers.ts'
@@ -38,16 +39,19 @@ export class Farewells {
     else this.#board.answer(worker, id, question.answerWhenGone)
   }
 
-  /** The client is gone: nothing of it stays but the ids that are still taken. */
-  clientGone(client: Client): void {
+  /** The client is gone: nothing of it stays but the ids that are still taken. `isSettled`: it was answered in full. */
+  clientGone(client: Client, isSettled = false): void {
     const { core, supervisor } = this.#board
     const workers = new Set<Worker>()
-    this.#cancelTurns(client)
+    if (!isSettled) this.#cancelTurns(client)
     this.refuseQuestionsOf(client)
     for (let request = client.newest; request !== undefined; request = client.newest) {
       workers.add(request.worker)
-      core.requests.disown(request)
-      this.#board.tellCancelled(request)
+      if (isSettled) core.requests.close(request.worker, request.key)
+      else {
+        core.requests.disown(request)
+        this.#board.tellCancelled(request)
+      }
     }
     this.#closeSessions(client)
     for (const session of client.sessions.values()) workers.add(session.worker)
@@ -110,6 +114,8 @@ export class Farewells {
       if (client !== undefined) this.#payFor(request, client, reason, detail)
     }
     for (const question of [...worker.questions.values()]) core.requests.settle(question)
+    if (core.spec.gateway !== undefined && core.spec.gateway !== 'off')
+      core.actions.push({ do: 'caller-gone', from: callerOf(worker) })
     for (const _ of worker.held) core.drop('unknown_session')
     this.#handshakes.workerEnded(worker)
     core.sessions.loseAllOf(worker)

@@ -38,6 +38,10 @@ export const FAULTS = {
     code: CODE.invalidRequest,
     message: 'Several pools are configured: name one in "pool", or set default_pool.',
   },
+  aio_only: {
+    code: CODE.invalidRequest,
+    message: 'The processes of this pool live for one call each: call it as AGENT::METHOD.',
+  },
   unknown_pool: { code: CODE.methodNotFound, message: 'No pool has this name.' },
   unknown_method: { code: CODE.methodNotFound, message: 'The bus has no method of this name.' },
   session_not_owned: { code: CODE.sessionNotFound, message: 'The session belongs to another client.' },

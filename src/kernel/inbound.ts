@@ -40,19 +40,38 @@ export class Inbound {
     const { core, envelope } = this.#board
     // It waited, and its client has gone meanwhile.
     if (client.state === 'closed') return
-    if (isRequest && core.phase !== 'running') return this.#board.refuse(client, true, 'shutting_down')
+    if (isRequest && !this.#mayAsk(client)) return this.#board.refuse(client, true, 'shutting_down')
     const limit = core.spec.limits.maxPendingPerClient
     if (isRequest && client.pendingCount >= limit)
       return this.#board.refuse(client, true, 'too_many_pending', { limit })
-    const top = envelope.has(FIELD.sessionId) ? envelope.text(FIELD.sessionId) : undefined
-    const inner = envelope.has(FIELD.paramsSessionId) ? envelope.text(FIELD.paramsSessionId) : undefined
+    const hasSessions = !client.isInternal
+    const top = hasSessions && envelope.has(FIELD.sessionId) ? envelope.text(FIELD.sessionId) : undefined
+    const inner = hasSessions && envelope.has(FIELD.paramsSessionId) ? envelope.text(FIELD.paramsSessionId) : undefined
     const known = this.#knownSession(client, top, inner)
     const pool = known?.pool ?? this.#choosePool(client, isRequest)
     if (pool === undefined) return
+    if (pool.spec.isAioOnly) return this.#board.refuse(client, isRequest, 'aio_only', { pool: pool.spec.id })
     const tongue = this.#tongueOf(client, pool)
     if (tongue !== undefined) return this.#routeSpoken(client, pool, tongue, isRequest, top, inner)
     if (top === undefined && inner === undefined) return this.#routeFree(client, pool, isRequest)
     this.#routeSession(client, pool, isRequest, top, inner === top ? undefined : inner)
+  }
+
+  /** In the drain nothing new is begun, but the calls under way may still need a worker (contract 7.4). */
+  #mayAsk(client: Client): boolean {
+    const { phase } = this.#board.core
+    return phase === 'running' || (client.isInternal && phase === 'draining')
+  }
+
+  /** An exchange of the gateway's is on its way; it is not sent to a worker that does not read (aio.md 3.8). */
+  #isTold(client: Client, worker: Worker, isRequest: boolean): boolean {
+    const { core } = this.#board
+    if (worker.outbox.isFull) {
+      this.#board.refuse(client, isRequest, 'overloaded', { pool: worker.pool.spec.id })
+      return false
+    }
+    core.actions.push({ do: 'routed', client: client.id, worker: worker.id, generation: worker.generation })
+    return true
   }
 
   #knownSession(client: Client, top: SessionId | undefined, inner: SessionId | undefined): Worker | undefined {
@@ -123,6 +142,7 @@ export class Inbound {
   }
 
   #sendPlain(client: Client, worker: Worker, isRequest: boolean): void {
+    if (client.isInternal && !this.#isTold(client, worker, isRequest)) return
     if (!isRequest) return this.#board.forward(worker, undefined)
     const request = this.#open(client, worker)
     this.#board.forward(worker, request.spelling === undefined ? undefined : [this.#idEdit(request)])
@@ -378,6 +398,7 @@ export class Inbound {
     if (row?.task !== undefined && worker.tasks.get(envelope.text(row.task) ?? '') !== client) {
       return this.#board.refuse(client, isRequest, 'task_not_owned')
     }
+    if (client.isInternal && !this.#isTold(client, worker, isRequest)) return
     if (!isRequest) return this.#board.forward(worker, edits)
     const request = this.#open(client, worker)
     request.row = row

@@ -25,6 +25,8 @@ interface Target {
   readonly subject?: Request | Question
 }
 
+const LOWER_T = 0x74
+
 const BY_SESSION: WorkerRow = { to: ['session'] }
 
 export class Outbound {
@@ -59,6 +61,7 @@ export class Outbound {
     const { core, envelope } = this.#board
     const key = envelope.key(FIELD.id)
     if (key === undefined) return core.drop('null_id_error')
+    if (envelope.has(FIELD.partial) && this.#isPartial() && this.deliverLoose(worker)) return
     const request = core.requests.close(worker, key)
     if (request === undefined) return core.drop('unknown_answer')
     if (request.onAnswer !== undefined) return request.onAnswer(envelope.has(FIELD.result))
@@ -70,6 +73,28 @@ export class Outbound {
       this.#announcements.releaseHeld(worker, (line) => this.#deliverHeld(worker, line))
     if (worker.state === 'retiring') this.#board.supervisor.maybeDismiss(worker)
     if (worker.holder !== undefined) this.#assignment.maybeRelease(worker)
+  }
+
+  #isPartial(): boolean {
+    const { envelope } = this.#board
+    return envelope.bytes[envelope.startOf(FIELD.partial)] === LOWER_T
+  }
+
+  /**
+   * A part of an answer, or one in a spelling that only the gateway knows: to an exchange of the gateway's, which decides
+   * when it is over. False: it is for nobody.
+   */
+  deliverLoose(worker: Worker): boolean {
+    const { envelope } = this.#board
+    const key = envelope.key(FIELD.id)
+    const request = key === undefined ? undefined : worker.outstanding.get(key)
+    const client = request?.client
+    if (client === undefined || !client.isInternal) return false
+    this.#board.forward(
+      client,
+      request?.spelling === undefined ? undefined : [replace(envelope, FIELD.id, request.spelling)],
+    )
+    return true
   }
 
   #answer(client: Client, request: Request, worker: Worker): void {
@@ -111,6 +136,8 @@ export class Outbound {
 
   deliverCall(worker: Worker, isQuestion: boolean): void {
     const row = this.#rowFor(worker)
+    if (row.to[0] === 'everyone' && this.#board.core.spec.gateway === 'all')
+      this.#board.core.actions.push({ do: 'list-changed', pool: worker.pool.spec.id })
     if (row.local === 'pong' && isQuestion) return this.#board.answer(worker, this.#board.envelope.idSpelling(), '{}')
     for (const address of row.to) {
       const target = this.#addresses[address](worker)

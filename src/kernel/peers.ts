@@ -83,12 +83,21 @@ export class Client extends PeerBase {
   /** The workers that are its own, by pool (contract 6.7: isolated). */
   readonly holdings = new Map<PoolId, Worker>()
   hasSpoken = false
+  /** It has called the gateway. */
+  isCaller = false
+  /** The worker that shall have its message, if it is ready. */
+  prefer: WorkerId | undefined
 
   constructor(id: ClientId, door: Door, pool: PoolId | undefined, maxLineBytes: number, maxQueueBytes: number) {
     super(maxLineBytes, maxQueueBytes)
     this.id = id
     this.door = door
     this.pool = pool
+  }
+
+  /** An exchange of the gateway's, no connection: it has no sessions and is not counted. */
+  get isInternal(): boolean {
+    return this.door === 'internal'
   }
 }
 
@@ -144,6 +153,8 @@ export class Worker extends PeerBase {
   canClose = false
   /** The level it was last told to log at. */
   level = -1
+  /** It was ended because nobody needed it. */
+  isAsleep = false
   /** It leaves its pool when it ends. */
   isDismissed = false
   lastActivityMs = 0

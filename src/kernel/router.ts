@@ -9,6 +9,7 @@ import { FIELD } from '../wire/fields.ts'
 import { isSpace } from '../wire/json-text.ts'
 import { Announcements } from './announcements.ts'
 import { Assignment } from './assignment.ts'
+import { Calls } from './calls.ts'
 import { Farewells } from './farewells.ts'
 import { Handshakes } from './handshakes.ts'
 import { Inbound } from './inbound.ts'
@@ -25,6 +26,7 @@ const BACKSLASH = 0x5c
 
 export class Router {
   readonly #board: Switchboard
+  readonly #calls: Calls
   readonly #inbound: Inbound
   readonly #outbound: Outbound
   readonly #waitingRoom: WaitingRoom
@@ -35,6 +37,7 @@ export class Router {
   constructor(board: Switchboard) {
     const route = (client: Client, isRequest: boolean): void => this.#inbound.route(client, isRequest)
     this.#board = board
+    this.#calls = new Calls(board)
     this.#inbound = new Inbound(board)
     this.#waitingRoom = new WaitingRoom(board, route)
     this.#assignment = new Assignment(board, this.#waitingRoom, route)
@@ -100,8 +103,11 @@ export class Router {
       const problem = 'params.sessionId must be a string of at most 1 KiB'
       return this.#board.closeFor(client, 'bad_envelope', envelope.idSpelling(), problem)
     }
-    if (this.#isForBus()) return this.#takeBusMethod(client, shape === SHAPE.request, isFirst)
-    this.#inbound.route(client, shape === SHAPE.request)
+    const isRequest = shape === SHAPE.request
+    if (client.isInternal) return this.#inbound.route(client, isRequest)
+    if (this.#isForBus()) return this.#takeBusMethod(client, isRequest, isFirst)
+    if (this.#calls.isAgentNamed()) return this.#calls.takeFromClient(client, isRequest)
+    this.#inbound.route(client, isRequest)
   }
 
   #isForBus(): boolean {
@@ -119,6 +125,7 @@ export class Router {
   #takeBusMethod(client: Client, isRequest: boolean, isFirst: boolean): void {
     const { core, envelope } = this.#board
     const method = envelope.text(FIELD.method)!
+    if (method !== 'bus::open' && this.#calls.isOn) return this.#calls.takeFromClient(client, isRequest)
     if (method !== 'bus::open' || !isFirst) return this.#board.refuse(client, isRequest, 'unknown_method', { method })
     const pool: unknown = JSON.parse(envelope.bytes.utf8Slice(envelope.start, envelope.end))?.params?.pool
     if (typeof pool !== 'string' || !core.pools.has(pool)) {
@@ -150,8 +157,11 @@ export class Router {
     this.#board.core.totals.linesFromWorkers++
     if (shape === SHAPE.response) return this.#outbound.deliverAnswer(worker)
     if (shape === SHAPE.request || shape === SHAPE.notification) {
-      return this.#outbound.deliverCall(worker, shape === SHAPE.request)
+      const isRequest = shape === SHAPE.request
+      if (this.#calls.isOn && this.#calls.isNamed()) return this.#calls.takeFromWorker(worker)
+      return this.#outbound.deliverCall(worker, isRequest)
     }
+    if (shape === SHAPE.bad && this.#calls.isLoose() && this.#outbound.deliverLoose(worker)) return
     this.#dropJunk(worker, shape)
   }
 

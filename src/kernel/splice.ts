@@ -24,13 +24,13 @@ export function replace(envelope: Envelope, field: Field, text: string | Buffer)
   }
 }
 
-/** Cuts top-level members with their keys, each with the comma behind it; the last of the line with the one before. */
+/** Cuts members, at any depth, with their keys: each with the comma behind it, the last of its object with the one before. */
 export function cut(envelope: Envelope, fields: readonly Field[]): Edit[] {
   const edits: Edit[] = []
   for (const field of fields) if (envelope.has(field)) edits.push(cutOne(envelope, field))
   if (edits.length === 0) return edits
   edits.sort((a, b) => a.start - b.start)
-  dropCommaBefore(envelope.bytes, edits)
+  for (let last = 0; last < edits.length; last++) dropCommaBefore(envelope.bytes, edits, last)
   return edits
 }
 
@@ -42,9 +42,9 @@ function cutOne(envelope: Envelope, field: Field): Edit {
   return { start, end: bytes[behind] === COMMA ? skip(bytes, behind + 1, 1) : end, text: NOTHING }
 }
 
-/** When the last member of the line goes, so does the comma before it, and before those that go with it. */
-function dropCommaBefore(bytes: Buffer, edits: Edit[]): void {
-  let at = edits.length - 1
+/** When the last member of an object goes, so does the comma before it, and before those that go with it. */
+function dropCommaBefore(bytes: Buffer, edits: Edit[], last: number): void {
+  let at = last
   if (bytes[skip(bytes, edits[at]!.end, 1)] !== BRACE) return
   while (at > 0 && edits[at - 1]!.end === edits[at]!.start) at--
   const before = skip(bytes, edits[at]!.start - 1, -1)

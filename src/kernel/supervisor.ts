@@ -50,8 +50,29 @@ export class Supervisor {
   addPool(spec: PoolSpec): Pool {
     const pool = new Pool(spec)
     this.#core.pools.set(spec.id, pool)
-    for (let i = 0; i < spec.instances; i++) this.step(this.addWorker(pool), 'retry')
+    for (let i = 0; i < spec.instances; i++) {
+      const worker = this.addWorker(pool)
+      if (!spec.isLazy) this.step(worker, 'retry')
+    }
     return pool
+  }
+
+  /** Somebody wants a worker of the pool: one that starts on demand does so now. */
+  wake(pool: Pool): void {
+    if (!pool.spec.isLazy || pool.isRetired || pool.isExpectingWorker) return
+    const worker = pool.workers.find(({ state }) => state === 'stopped')
+    if (worker !== undefined) this.#wakeUp(worker)
+  }
+
+  #wakeUp(worker: Worker): void {
+    // Being ended for idleness is no failure; every other start after the first counts.
+    if (worker.generation > 0 && !worker.isAsleep) {
+      worker.restarts.record(this.#core.nowMs)
+      this.#core.totals.restarts++
+    }
+    worker.isAsleep = false
+    worker.lastError = undefined
+    this.step(worker, 'retry')
   }
 
   addWorker(pool: Pool): Worker {
@@ -157,6 +178,7 @@ export class Supervisor {
   #open(worker: Worker): void {
     this.#core.log('info', 'worker ready', { ...about(worker), pid: worker.pid })
     this.#watchForHang(worker)
+    this.#watchForIdleness(worker)
     this.#mourners.workerOpened(worker)
   }
 
@@ -176,6 +198,28 @@ export class Supervisor {
       this.#core.timers.set(this.#core.nowMs + Math.max(hangTimeoutMs / 4, 10), look)
     }
     look()
+  }
+
+  /** A worker that starts on demand and has had nothing to do for long enough is ended. */
+  #watchForIdleness(worker: Worker): void {
+    const { isLazy, idleTimeoutMs } = worker.pool.spec
+    if (!isLazy || idleTimeoutMs === undefined) return
+    const { generation } = worker
+    let busyAtMs = this.#core.nowMs
+    const look = (): void => {
+      if (worker.generation !== generation || !worker.isReady) return
+      if (!isIdle(worker)) busyAtMs = this.#core.nowMs
+      const endAtMs = Math.max(busyAtMs, worker.lastActivityMs) + idleTimeoutMs
+      if (endAtMs <= this.#core.nowMs) return this.#putToSleep(worker)
+      this.#core.timers.set(endAtMs, look)
+    }
+    look()
+  }
+
+  #putToSleep(worker: Worker): void {
+    this.#core.log('info', 'worker is idle and is ended until it is needed', about(worker))
+    worker.isAsleep = true
+    this.step(worker, 'stop')
   }
 
   #stop(worker: Worker, how: 'end' | 'kill'): void {
@@ -202,8 +246,10 @@ export class Supervisor {
   }
 
   #fate(worker: Worker): 'revive' | 'park' | 'rest' {
-    const { restart, limits } = worker.pool.spec
+    const { restart, limits, isLazy } = worker.pool.spec
     if (this.#core.phase !== 'running' || worker.pool.isRetired || worker.isDismissed) return 'rest'
+    if (isLazy && (worker.isAsleep || worker.restarts.roomAtMs(limits, this.#core.nowMs) <= this.#core.nowMs))
+      return 'rest'
     if (worker.isHopeless) return 'park'
     if (restart === 'never' || (restart === 'on-failure' && worker.exit?.code === 0)) return 'rest'
     return worker.restarts.roomAtMs(limits, this.#core.nowMs) <= this.#core.nowMs ? 'revive' : 'park'
@@ -230,6 +276,7 @@ export class Supervisor {
     this.#core.timers.set(nowMs + delayMs, () => {
       if (worker.generation !== generation) return
       if (worker.state !== 'backing_off' && worker.state !== 'parked') return
+      if (worker.pool.spec.isLazy) return this.step(worker, 'rest')
       worker.restarts.record(this.#core.nowMs)
       this.#core.totals.restarts++
       this.step(worker, 'retry')
@@ -249,6 +296,8 @@ export class Supervisor {
       pool.workers.splice(pool.workers.indexOf(worker), 1)
       this.#mourners.workerLeft(pool)
     }
+    // Whoever came while it was ending waits for the next; who waited for a start that failed is told.
+    if (pool.spec.isLazy && worker.pid !== undefined && pool.waiting.length > 0) return this.wake(pool)
     this.#maybeEmptied(pool)
   }
 
@@ -256,6 +305,11 @@ export class Supervisor {
     if (pool.isExpectingWorker || pool.workers.some((worker) => worker.isReady)) return
     this.#mourners.poolEmptied(pool)
   }
+}
+
+/** Nobody has a session there, is owed anything by it, or owes it an answer. */
+function isIdle({ sessions, outstanding, ownerless, questions }: Worker): boolean {
+  return sessions.size === 0 && outstanding.size === ownerless.size && questions.size === 0
 }
 
 export function about(worker: Worker): Record<string, unknown> {

@@ -7,7 +7,7 @@ import { Envelope } from '../wire/envelope.ts'
 import { FIELD, type Field } from '../wire/fields.ts'
 import type { Core } from './core.ts'
 import type { Dialect } from './dialect.ts'
-import { FAULTS, faultLine, type Reason } from './faults.ts'
+import { FAULTS, faultLine, faultOf, type Reason } from './faults.ts'
 import type { Flow } from './flow.ts'
 import type { Client, Peer, Worker } from './peers.ts'
 import type { Request } from './requests.ts'
@@ -65,7 +65,14 @@ export class Switchboard {
 
   fail(client: Client, idSpelling: string, reason: Reason, detail?: Record<string, unknown>): void {
     this.core.countRefusal(reason)
+    if (client.isInternal) return this.failExchange(client, reason, detail)
     this.flow.sendLine(client, faultLine(idSpelling, reason, detail))
+    if (client.state === 'half-closed') this.host.maybeFinish(client)
+  }
+
+  /** An internal client hears of faults of the bus apart from what its worker says. */
+  failExchange(client: Client, reason: Reason, detail?: Record<string, unknown>): void {
+    this.core.actions.push({ do: 'exchange-failed', client: client.id, error: faultOf(reason, detail) })
     if (client.state === 'half-closed') this.host.maybeFinish(client)
   }
 

@@ -33,9 +33,15 @@ export interface PoolSpec {
   readonly startTimeoutMs: number
   /** 0: off. */
   readonly hangTimeoutMs: number
+  /** Its workers start with the first message for them, and again with the next one after they have ended. */
+  readonly isLazy?: boolean
+  /** A lazy worker without sessions and requests for so long is ended; left out: never. */
+  readonly idleTimeoutMs?: number
   readonly limits: Limits
   /** Traffic of this pool is recorded in the trace store. */
   readonly trace: boolean
+  /** Its processes live for one call each and are not the kernel's: only the gateway starts them (aio.md 3.2). */
+  readonly isAioOnly?: boolean
   /** Changes whenever anything of the pool changes, command line included: reload compares it (contract 7.5). */
   readonly revision: string
 }
@@ -45,7 +51,9 @@ export interface BusSpec {
   readonly pools: readonly PoolSpec[]
   readonly defaultPool: PoolId | undefined
   readonly limits: Limits
+  /** What is handed to the gateway instead of being routed: methods of the bus, or all that name an agent (aio.md 3.1). */
+  readonly gateway?: 'off' | 'bus' | 'all'
 }
 
-/** Where a client connected; what it may ask of the bus itself depends on it. */
-export type Door = 'stdio' | 'unix' | 'tcp'
+/** Where a client connected; what it may ask of the bus itself depends on it. `internal`: an exchange of the gateway's. */
+export type Door = 'stdio' | 'unix' | 'tcp' | 'internal'

@@ -26,12 +26,15 @@ export class WaitingRoom {
       const detail = { pool: pool.spec.id, ...(why === undefined ? {} : { why }) }
       return this.#board.refuse(client, isRequest, 'no_worker', detail)
     }
+    const limitBytes = pool.spec.limits.maxOutputQueueBytes
+    // Nobody can be paused for an exchange of the gateway's.
+    if (client.isInternal && pool.waitingBytes > limitBytes)
+      return this.#board.refuse(client, isRequest, 'overloaded', { pool: pool.spec.id })
     const line = this.#board.copyLine()
     pool.waiting.push({ client, line, isRequest, untilMs: core.nowMs + FIXED.workerWaitMs })
     pool.waitingBytes += line.length
     if (isRequest) client.pendingCount++
     if (pool.waiting.length === 1) this.#arm(pool)
-    const limitBytes = pool.spec.limits.maxOutputQueueBytes
     if (pool.waitingBytes > limitBytes && client.blockedOn === undefined) flow.block(client, pool.gate)
   }
 

@@ -1,0 +1,96 @@
+/**
+ * Messages that are not routed but handed to the gateway: `agent::method`, bare `help`, the bus's own methods (aio.md 3.1).
+ *
+ * The kernel knows no gateway: it counts what a client is owed and hands on a copy of the line. Whoever answers does so by
+ * an event. Invariant: a request that was handed on stays in its client's count until its final reply.
+ */
+import type { Envelope } from '../wire/envelope.ts'
+import { FIELD } from '../wire/fields.ts'
+import type { CallerId } from './events.ts'
+import type { Client, Peer, Worker } from './peers.ts'
+import type { Switchboard } from './switchboard.ts'
+
+const COLON = 0x3a
+const BACKSLASH = 0x5c
+const HELP = 'help'
+
+export function callerOf(peer: Peer): CallerId {
+  if (peer.kind === 'client') return { kind: 'client', client: peer.id, door: peer.door }
+  return { kind: 'worker', worker: peer.id, generation: peer.generation, pool: peer.pool.spec.id }
+}
+
+export class Calls {
+  readonly #board: Switchboard
+
+  constructor(board: Switchboard) {
+    this.#board = board
+  }
+
+  get isOn(): boolean {
+    const { gateway } = this.#board.core.spec
+    return gateway !== undefined && gateway !== 'off'
+  }
+
+  /** The message of a client at hand is a call of an agent. */
+  isAgentNamed(): boolean {
+    const { core, envelope } = this.#board
+    return core.spec.gateway === 'all' && (hasNamespace(envelope) || isHelp(envelope))
+  }
+
+  /** The message of a worker at hand is a call. */
+  isNamed(): boolean {
+    const { core, envelope } = this.#board
+    if (!hasNamespace(envelope)) return false
+    return core.spec.gateway === 'all' || envelope.text(FIELD.method)!.startsWith('bus::')
+  }
+
+  /** The line at hand has an id and says nothing that JSON-RPC knows: it may still be an answer to the gateway. */
+  isLoose(): boolean {
+    const { envelope } = this.#board
+    if (!this.isOn || envelope.has(FIELD.method)) return false
+    return !envelope.has(FIELD.result) && !envelope.has(FIELD.error) && envelope.idSpelling() !== 'null'
+  }
+
+  takeFromClient(client: Client, isRequest: boolean): void {
+    const { core } = this.#board
+    if (isRequest && core.phase !== 'running') return this.#board.refuse(client, true, 'shutting_down')
+    const limit = core.spec.limits.maxPendingPerClient
+    if (isRequest && client.pendingCount >= limit)
+      return this.#board.refuse(client, true, 'too_many_pending', { limit })
+    if (isRequest) client.pendingCount++
+    client.isCaller = true
+    this.#handOn(client)
+  }
+
+  takeFromWorker(worker: Worker): void {
+    this.#handOn(worker)
+  }
+
+  #handOn(peer: Peer): void {
+    const { core, envelope } = this.#board
+    const { bytes, start, end } = envelope
+    const isOdd = envelope.has(FIELD.id) && envelope.isOdd(FIELD.id)
+    core.actions.push({
+      do: 'call',
+      from: callerOf(peer),
+      bytes: Buffer.from(bytes.subarray(start, end)),
+      ...(isOdd ? { oddId: envelope.idSpelling() } : {}),
+    })
+  }
+}
+
+function hasNamespace(envelope: Envelope): boolean {
+  const { bytes } = envelope
+  const end = envelope.endOf(FIELD.method) - 1
+  for (let i = envelope.startOf(FIELD.method) + 1; i < end; i++) {
+    if (bytes[i] === BACKSLASH) return envelope.text(FIELD.method)!.includes('::')
+    if (bytes[i] === COLON && bytes[i + 1] === COLON) return true
+  }
+  return false
+}
+
+function isHelp(envelope: Envelope): boolean {
+  const length = envelope.endOf(FIELD.method) - envelope.startOf(FIELD.method) - 2
+  // A spelling with escapes is longer.
+  return length >= HELP.length && length <= 6 * HELP.length && envelope.text(FIELD.method) === HELP
+}
