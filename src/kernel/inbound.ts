@@ -89,8 +89,10 @@ export class Inbound {
     if (protocol === 'acp') return tongues.acp
     const bond = client.bonds.size === 0 ? undefined : client.bonds.get(pool.spec.id)
     if (bond !== undefined && pool.spec.sharing !== 'isolated') return bond.tongue
-    const shown = tongues.recognise(envelope) ?? bond?.tongue
-    if (shown !== undefined || pool.tongue !== undefined) return shown ?? pool.tongue
+    const shown = tongues.recognise(envelope)
+    if (shown !== undefined) client.shown.set(pool.spec.id, shown)
+    const known = shown ?? bond?.tongue ?? client.shown.get(pool.spec.id) ?? pool.tongue
+    if (known !== undefined) return known
     return protocol === 'mcp' ? (era === 'modern' ? tongues.mcpModern : tongues.mcpLegacy) : undefined
   }
 

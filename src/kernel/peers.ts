@@ -80,6 +80,8 @@ export class Client extends PeerBase {
   readonly questions = new Map<IdKey, Question>()
   /** The worker that it initialised, by pool (contract 6.6). */
   readonly bonds = new Map<PoolId, Bond>()
+  /** What it has shown that it speaks, by pool, whether or not a worker has answered. */
+  readonly shown = new Map<PoolId, Tongue>()
   /** The workers that are its own, by pool (contract 6.7: isolated). */
   readonly holdings = new Map<PoolId, Worker>()
   hasSpoken = false
