@@ -81,7 +81,7 @@ export class Assignment {
       this.#board.supervisor.step(worker, 'stop')
     }
     client.holdings.clear()
-    for (const pool of this.#board.core.pools.values()) {
+    for (const pool of this.#board.core.everyPool) {
       if (pool.spec.sharing === 'lease') this.#leave(client, pool)
     }
   }

@@ -49,6 +49,13 @@ export class Core {
     this.refused.set(reason, (this.refused.get(reason) ?? 0) + 1)
   }
 
+  /** The pools of the configuration, and those that retire. */
+  get everyPool(): ReadonlySet<Pool> {
+    const pools = new Set(this.pools.values())
+    for (const { pool } of this.workers.values()) pools.add(pool)
+    return pools
+  }
+
   /** The longest line a client may send: as long as the largest any pool or the bus allows (contract 8.1). */
   get maxClientLineBytes(): number {
     let bytes = this.spec.limits.maxInputBufferBytes

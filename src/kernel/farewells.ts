@@ -138,6 +138,6 @@ export class Farewells {
         this.#payFor(request, client, 'shutting_down', {})
       }
     }
-    for (const pool of core.pools.values()) this.#waitingRoom.dismiss(pool)
+    for (const pool of core.everyPool) this.#waitingRoom.dismiss(pool)
   }
 }

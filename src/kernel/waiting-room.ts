@@ -59,7 +59,7 @@ export class WaitingRoom {
   }
 
   forget(client: Client): void {
-    for (const pool of this.#board.core.pools.values()) {
+    for (const pool of this.#board.core.everyPool) {
       if (!pool.waiting.some((waiting) => waiting.client === client)) continue
       this.#set(
         pool,
