@@ -4,6 +4,7 @@
  * shared: the worker the client is bonded to, else the next. isolated: the client's own; `instances` spares are kept warm.
  * lease: a worker is one client's while it has requests in flight; waiters are served first in, first out.
  */
+import type { Reason } from './faults.ts'
 import { FIXED } from './limits.ts'
 import type { Client, Worker } from './peers.ts'
 import type { LeaseWaiter, Pool } from './pools.ts'
@@ -135,18 +136,24 @@ export class Assignment {
     }
     pool.leaseWaiters.push(waiter)
     if (isRequest) client.pendingCount++
-    core.timers.set(waiter.untilMs, () => this.#giveUp(pool, waiter))
+    core.timers.set(waiter.untilMs, () => this.#giveUp(pool, waiter, 'overloaded'))
   }
 
-  #giveUp(pool: Pool, waiter: LeaseWaiter): void {
+  /** Nobody will come: those who wait for a lease are told at once. */
+  dismiss(pool: Pool): void {
+    const reason = this.#board.core.phase === 'running' ? 'no_worker' : 'shutting_down'
+    for (const waiter of [...pool.leaseWaiters]) this.#giveUp(pool, waiter, reason)
+  }
+
+  #giveUp(pool: Pool, waiter: LeaseWaiter, reason: Reason): void {
     const index = pool.leaseWaiters.indexOf(waiter)
     if (index === -1) return
     pool.leaseWaiters.splice(index, 1)
     const { envelope, core } = this.#board
-    if (!waiter.isRequest) return core.drop('overloaded')
+    if (!waiter.isRequest) return core.drop(reason)
     waiter.client.pendingCount--
     envelope.read(waiter.line, 0, waiter.line.length - 1)
-    this.#board.fail(waiter.client, envelope.idSpelling(), 'overloaded', { pool: pool.spec.id })
+    this.#board.fail(waiter.client, envelope.idSpelling(), reason, { pool: pool.spec.id })
   }
 
   /** The holder may have got its last answer: the lease goes to whoever has waited longest. */

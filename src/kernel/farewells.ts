@@ -138,6 +138,10 @@ export class Farewells {
         this.#payFor(request, client, 'shutting_down', {})
       }
     }
-    for (const pool of core.everyPool) this.#waitingRoom.dismiss(pool)
+    this.#handshakes.dismiss()
+    for (const pool of core.everyPool) {
+      this.#waitingRoom.dismiss(pool)
+      this.#assignment.dismiss(pool)
+    }
   }
 }

@@ -200,6 +200,15 @@ export class Handshakes {
     }
   }
 
+  /** The bus ends: nobody is welcomed any more. */
+  dismiss(): void {
+    for (const worker of [...this.#guests.keys()]) {
+      for (const { client, idSpelling } of this.#takeGuests(worker)) {
+        this.#board.fail(client, idSpelling, 'shutting_down', { pool: worker.pool.spec.id })
+      }
+    }
+  }
+
   clientGone(client: Client): void {
     for (const [worker, guests] of this.#guests) {
       this.#guests.set(

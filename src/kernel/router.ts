@@ -82,6 +82,7 @@ export class Router {
 
   poolEmptied(pool: Pool): void {
     this.#waitingRoom.dismiss(pool)
+    this.#assignment.dismiss(pool)
   }
 
   workerLeft(pool: Pool): void {
