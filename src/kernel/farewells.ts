@@ -117,6 +117,7 @@ export class Farewells {
     if (core.spec.gateway !== undefined && core.spec.gateway !== 'off')
       core.actions.push({ do: 'caller-gone', from: callerOf(worker) })
     for (const _ of worker.held) core.drop('unknown_session')
+    worker.forget()
     this.#handshakes.workerEnded(worker)
     core.sessions.loseAllOf(worker)
     this.#assignment.workerEnded(worker)

@@ -201,6 +201,12 @@ export class Worker extends PeerBase {
     this.strayUntilMs = 0
     this.greeting = 'none'
     this.welcome = undefined
+    this.level = -1
+    this.forget()
+  }
+
+  /** The process is of no use any more: what it knew of clients goes with it. */
+  forget(): void {
     this.claims.clear()
     this.announcing = 0
     this.held = []
@@ -211,7 +217,6 @@ export class Worker extends PeerBase {
     this.elicitations.clear()
     this.servers.clear()
     this.subscriptions.clear()
-    this.level = -1
   }
 }
 
