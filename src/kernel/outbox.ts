@@ -5,6 +5,8 @@
  * queue's own, so that a short line never keeps the chunk it came in alive. The queue refuses nothing: it says `isFull`,
  * and whoever fills it pauses its sources; its bound is the limit plus one line per source and the reserved error lines.
  */
+import { claimLineBuffer, returnLineBuffer } from '../wire/line-buffers.ts'
+
 const BLOCK_BYTES = 16 * 1024
 /** A longer line gets a buffer of its own size: blocks waste at most a quarter. */
 const MAX_BLOCK_LINE_BYTES = 4 * 1024
@@ -63,6 +65,7 @@ export class Outbox {
       this.#runEnd = end
       return
     }
+    claimLineBuffer(bytes, this)
     if (this.#run === undefined && this.#tail === undefined && this.#queue.length === 0 && this.#pendingBytes === 0) {
       this.#run = bytes
       this.#runStart = start
@@ -76,9 +79,9 @@ export class Outbox {
   /** What is to be handed to the system now, in order. Call `wrote` afterwards. */
   take(): readonly Buffer[] {
     if (this.#run !== undefined && 2 * (this.#runEnd - this.#runStart) >= this.#run.buffer.byteLength) {
-      const slice = this.#run.subarray(this.#runStart, this.#runEnd)
+      this.#handed = [this.#run.subarray(this.#runStart, this.#runEnd)]
       this.#dropRun()
-      return [slice]
+      return this.#handed
     }
     this.#settleRun()
     this.#handed = []
@@ -96,12 +99,19 @@ export class Outbox {
   /** The system has taken what `take` gave and still holds `pendingBytes` of it. */
   wrote(pendingBytes: number): void {
     this.#pendingBytes = pendingBytes
-    if (pendingBytes === 0) for (const block of this.#handed) recycle(block)
+    if (pendingBytes > 0) return
+    for (const { buffer } of this.#handed) {
+      if (blocks.has(buffer)) recycle(buffer)
+      else returnLineBuffer(buffer, this, true)
+    }
     this.#handed = []
   }
 
   /** Everything not yet with the system is forgotten: the peer is gone. */
   clear(): void {
+    for (const { buffer } of [...this.#handed, ...this.#queue]) returnLineBuffer(buffer, this, false)
+    if (this.#run !== undefined) returnLineBuffer(this.#run.buffer, this, false)
+    this.#handed = []
     this.#queue = []
     this.#queuedBytes = 0
     this.#tail = undefined
@@ -130,13 +140,17 @@ export class Outbox {
     const length = end - start
     if (length > MAX_BLOCK_LINE_BYTES) return this.#copyLong(bytes, start, end)
     if (this.#tail !== undefined && this.#tailBytes + length > BLOCK_BYTES) this.#enqueue(this.#releaseTail())
-    this.#tail ??= spareBlocks.pop() ?? Buffer.allocUnsafeSlow(BLOCK_BYTES)
+    this.#tail ??= spareBlocks.pop() ?? makeBlock()
     bytes.copy(this.#tail, this.#tailBytes, start, end)
     this.#tailBytes += length
+    returnLineBuffer(bytes.buffer, this, false)
   }
 
   #copyLong(bytes: Buffer, start: number, end: number): void {
     if (this.#tail !== undefined) this.#enqueue(this.#releaseTail())
+    // Most of its chunk is this line: keeping the chunk costs less than a copy.
+    if (2 * (end - start) >= bytes.buffer.byteLength) return this.#enqueue(bytes.subarray(start, end))
+    returnLineBuffer(bytes.buffer, this, false)
     const own = Buffer.allocUnsafeSlow(end - start)
     bytes.copy(own, 0, start, end)
     this.#enqueue(own)
@@ -155,7 +169,15 @@ export class Outbox {
   }
 }
 
-function recycle(block: Buffer): void {
-  if (block.buffer.byteLength !== BLOCK_BYTES || spareBlocks.length >= MAX_SPARE_BLOCKS) return
-  spareBlocks.push(Buffer.from(block.buffer))
+/** The memory of all blocks, to tell them from chunks of the same size. */
+const blocks = new WeakSet<ArrayBufferLike>()
+
+function makeBlock(): Buffer {
+  const block = Buffer.allocUnsafeSlow(BLOCK_BYTES)
+  blocks.add(block.buffer)
+  return block
+}
+
+function recycle(memory: ArrayBufferLike): void {
+  if (spareBlocks.length < MAX_SPARE_BLOCKS) spareBlocks.push(Buffer.from(memory as ArrayBuffer))
 }

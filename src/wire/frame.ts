@@ -5,6 +5,7 @@
  * line is held in one growing buffer, so that a peer that sends a byte at a time costs no more than its bytes. A line of
  * more than `maxLineBytes` is the peer's fault: then nothing comes out any more, and the caller must close it.
  */
+import { borrowLineBuffer, handOut } from './line-buffers.ts'
 import { lend, takeBack } from './scanner.ts'
 
 export const NEWLINE = 10
@@ -85,13 +86,13 @@ export class LineSplitter {
     return chunk.length
   }
 
-  /** The held line leaves with its buffer: whoever takes it may keep a reference, so it is never filled again. */
+  /** The held line leaves with its buffer: whoever takes it may keep a reference. */
   #release(sink: LineSink): boolean {
     const line = this.#held!
     const end = this.#heldBytes - 1
     this.#held = undefined
     this.#heldBytes = 0
-    return sink(line, 0, end)
+    return handOut(line, () => sink(line, 0, end))
   }
 
   #append(chunk: Buffer, start: number, end: number): void {
@@ -103,7 +104,7 @@ export class LineSplitter {
 
   #grow(need: number): void {
     const roomy = need <= SMALL_BYTES ? need * 2 : Math.max(need * 2, need + READ_BYTES)
-    const larger = Buffer.allocUnsafeSlow(Math.max(need, Math.min(roomy, this.maxLineBytes + 1)))
+    const larger = borrowLineBuffer(need, Math.max(need, Math.min(roomy, this.maxLineBytes + 1)))
     this.#held?.copy(larger, 0, 0, this.#heldBytes)
     this.#held = larger
   }
