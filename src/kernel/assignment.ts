@@ -76,7 +76,9 @@ export class Assignment {
 
   /** The client has gone: its own workers end with it. */
   giveBack(client: Client): void {
-    for (const worker of client.holdings.values()) {
+    // Not only its holdings: a worker of a pool that retires may have been succeeded by another of the same name.
+    for (const worker of [...this.#board.core.workers.values()]) {
+      if (worker.holder !== client || worker.pool.spec.sharing !== 'isolated') continue
       worker.isDismissed = true
       worker.holder = undefined
       this.#board.supervisor.step(worker, 'stop')
