@@ -51,7 +51,7 @@ export class Outbound {
       subscribers: (worker) => this.#bySubscribers(worker),
       log: (worker) => this.#byLog(worker),
       everyone: (worker) => ({ clients: [...worker.bonds].map((bond) => bond.client) }),
-      sole: (worker) => only(this.#soleClient(worker, false)),
+      sole: (worker) => this.#bySole(worker),
     }
   }
 
@@ -276,6 +276,12 @@ export class Outbound {
     if (client === undefined) return undefined
     const level = client.bonds.get(worker.pool.spec.id)?.level
     return level !== undefined && rankOf(this.#text(FIELD.level)) < level ? { clients: [] } : only(client)
+  }
+
+  /** Only what has no address: who names a session means its owner, and nobody else when that one has gone. */
+  #bySole(worker: Worker): Target | undefined {
+    if (worker.tongue?.dialect.hasSessions && this.#board.sessionNamed() !== undefined) return undefined
+    return only(this.#soleClient(worker, false))
   }
 
   /** The one client a worker works for, unless it may still be at work for one that has gone or cancelled. */
