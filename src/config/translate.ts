@@ -45,23 +45,39 @@ function translateBus(file: ConfigFile, launches: ReadonlyMap<PoolId, Launch>, r
   const general = layLimits(DEFAULT_LIMITS, file.limits)
   const pools = file.pools.map((entry) => translatePool(entry, general, launches.get(entry.id)!, registry))
   // A client's line may be as long as the largest that any pool takes (contract 8.1).
+  const gateway = gatewayOf(file)
   const longest = Math.max(general.maxInputBufferBytes, ...pools.map(({ limits }) => limits.maxInputBufferBytes))
-  return { pools, defaultPool: file.default_pool, limits: { ...general, maxInputBufferBytes: longest } }
+  return { pools, defaultPool: file.default_pool, limits: { ...general, maxInputBufferBytes: longest }, gateway }
+}
+
+/** What the kernel hands to the gateway (aio.md 3.2): traces can be asked for wherever some are kept. */
+function gatewayOf({ aio, agents, pools }: ConfigFile): 'off' | 'bus' | 'all' {
+  if (aio !== undefined || agents.length > 0 || pools.some((entry) => entry.aio !== undefined)) return 'all'
+  return pools.some(({ trace }) => trace) ? 'bus' : 'off'
+}
+
+function agentType({ aio, protocol }: PoolEntry): 'stdio' | 'mcp' | undefined {
+  return aio && (aio.type ?? (protocol === 'mcp' ? 'mcp' : 'stdio'))
 }
 
 function translatePool(entry: PoolEntry, general: Limits, launch: Launch, registry: RegistryConfig): PoolSpec {
+  const isOneshot = agentType(entry) === 'stdio' && entry.aio?.mode === 'oneshot'
+  const isMcp = agentType(entry) === 'mcp' && entry.protocol === 'auto'
   const spec = {
     id: entry.id,
-    instances: entry.instances,
+    // Processes that live for one call are started by the gateway.
+    instances: isOneshot ? 0 : entry.instances,
     maxInstances: Math.max(entry.instances, entry.max_instances),
     sharing: entry.sharing,
-    protocol: entry.protocol,
+    // A server that agents call is greeted at its start.
+    protocol: isMcp ? ('mcp' as const) : entry.protocol,
     era: entry.era,
     restart: entry.restart,
     startTimeoutMs: entry.start_timeout_sec * 1000,
     hangTimeoutMs: entry.hang_timeout_sec * 1000,
     limits: layLimits(general, entry.limits),
     trace: entry.trace,
+    ...(isOneshot ? { isAioOnly: true } : {}),
   }
   const bounds = POOL_LIMIT_NAMES.map((key) => spec.limits[LIMIT_KEYS[key].name])
   const origin = 'registry' in launch ? registry : undefined
@@ -143,10 +159,11 @@ function translateAgents(file: ConfigFile, bus: BusSpec, { environment }: Transl
   return [...pooled, ...remote]
 }
 
-function poolAgents({ id, aio, protocol }: PoolEntry, { limits, instances }: PoolSpec): AioAgent[] {
-  if (aio === undefined) return []
+function poolAgents(entry: PoolEntry, { limits }: PoolSpec): AioAgent[] {
+  const { id, aio, instances } = entry
+  const type = agentType(entry)
+  if (aio === undefined || type === undefined) return []
   const common = { pool: id, instances, ...agentCommon(id, aio, limits) }
-  const type = aio.type ?? (protocol === 'mcp' ? 'mcp' : 'stdio')
   if (type === 'stdio') return [{ type, mode: aio.mode, ...common }]
   return [{ type, ...(aio.sampling === undefined ? {} : { sampling: aio.sampling }), ...common }]
 }

@@ -9,6 +9,8 @@ export type Status = BusSnapshot & {
   readonly rss_bytes: number
   readonly addresses: readonly string[]
   readonly config: string
+  /** The trace store, where there is one. */
+  readonly traces?: { readonly state: 'ok' | 'failed'; readonly dropped: number }
 }
 
 const COLUMNS = ['worker', 'state', 'gen', 'restarts', 'pid', 'sessions', 'pending', 'queue'] as const

@@ -7,21 +7,32 @@
 import type { Duplex } from 'node:stream'
 import { DIALECTS } from '../../dialects/index.ts'
 import { Bus } from '../../kernel/bus.ts'
-import type { Action, BusEvent } from '../../kernel/events.ts'
+import type { Action, BusEvent, CallerId } from '../../kernel/events.ts'
 import type { Peer } from '../../kernel/peers.ts'
 import type { BusSnapshot } from '../../kernel/snapshot.ts'
 import type { BusSpec, ClientId, Door, PoolId, WorkerId } from '../../kernel/vocabulary.ts'
 import type { WorkerProcess } from '../../process/worker-process.ts'
 import { ClientLink } from './client-link.ts'
+import { InternalClient, type InternalListener } from './internal-client.ts'
 import type { Log } from './log.ts'
-import { WorkerLink } from './worker-link.ts'
+import { type Framing, WorkerLink } from './worker-link.ts'
 
 /** Starts the process of a pool's worker; `failed` on what it returns tells why it could not. */
 export type Launcher = (pool: PoolId, revision: string, worker: string) => WorkerProcess
 
+/** Who takes what is not routed; see `gateway-room.ts`. */
+export interface CallDesk {
+  take(call: Extract<Action, { do: 'call' }>): void
+  callerGone(from: CallerId): void
+  listChanged(pool: PoolId): void
+  failCalls(): void
+}
+
 export interface DaemonOptions {
   readonly log: Log
   readonly launch: Launcher
+  /** Makes lines of the output of workers that do not write lines; undefined: they do. */
+  readonly framing?: (revision: string) => Framing | undefined
   readonly stopAccepting: () => void
   readonly finished: () => void
 }
@@ -29,11 +40,14 @@ export interface DaemonOptions {
 export class Daemon {
   readonly #bus: Bus
   readonly #options: DaemonOptions
-  readonly #clients = new Map<ClientId, ClientLink>()
+  readonly #clients = new Map<ClientId, ClientLink | InternalClient>()
   readonly #workers = new Map<WorkerId, WorkerLink>()
   readonly #tell = (event: BusEvent): void => this.apply(event)
   readonly #flushSoon = (): void => this.#flush()
   #nextClient = 1
+  #desk: CallDesk | undefined
+  /** Clients towards which somebody waits for room. */
+  readonly #roomWaiters = new Map<ClientId, (() => void)[]>()
   #isFlushDue = false
   #timer: NodeJS.Timeout | undefined
   #timerAtMs = Number.POSITIVE_INFINITY
@@ -48,7 +62,42 @@ export class Daemon {
   }
 
   apply(event: BusEvent): void {
+    if (event.type === 'client-closed') this.#clients.delete(event.client)
     this.#perform(this.#bus.apply(event, nowMs()))
+    if (this.#roomWaiters.size > 0) this.#admitWaiters()
+  }
+
+  /** From now on calls of agents go here; before the bus starts, or by a reload. */
+  attach(desk: CallDesk): void {
+    this.#desk = desk
+  }
+
+  openInternal(pool: PoolId, prefer: WorkerId | undefined, listener: InternalListener): InternalClient {
+    const client = this.#nextClient++ as ClientId
+    const internal = new InternalClient(client, listener, this.#tell)
+    this.#clients.set(client, internal)
+    this.apply({
+      type: 'client-opened',
+      client,
+      door: 'internal',
+      pool,
+      ...(prefer === undefined ? {} : { prefer }),
+    })
+    return internal
+  }
+
+  /** Settles when the queue towards the client has room again, or the client has gone; undefined: it has room. */
+  room(client: ClientId): Promise<void> | undefined {
+    if (!this.#bus.isFull(client)) return undefined
+    return new Promise((resolve) => {
+      const waiters = this.#roomWaiters.get(client)
+      if (waiters === undefined) this.#roomWaiters.set(client, [resolve])
+      else waiters.push(resolve)
+    })
+  }
+
+  workersOf(pool: PoolId): number {
+    return this.#bus.snapshot().workers.filter((worker) => worker.pool === pool && worker.pid !== null).length
   }
 
   accept(socket: Duplex, door: Door, pool: PoolId | undefined): void {
@@ -100,13 +149,39 @@ export class Daemon {
         return this.#options.log.write(action.level, action.text, action.about)
       case 'finished':
         return this.#options.finished()
+      case 'call':
+        return this.#desk?.take(action)
+      case 'caller-gone':
+        return this.#desk?.callerGone(action.from)
+      case 'list-changed':
+        return this.#desk?.listChanged(action.pool)
+      case 'fail-calls':
+        return this.#desk?.failCalls()
+      case 'routed':
+        return this.#internal(action.client)?.routed(action)
+      case 'exchange-failed':
+        return this.#internal(action.client)?.failed(action.error)
+    }
+  }
+
+  #internal(client: ClientId): InternalClient | undefined {
+    const link = this.#clients.get(client)
+    return link instanceof InternalClient ? link : undefined
+  }
+
+  #admitWaiters(): void {
+    for (const [client, waiters] of this.#roomWaiters) {
+      if (this.#bus.isFull(client)) continue
+      this.#roomWaiters.delete(client)
+      for (const admit of waiters) admit()
     }
   }
 
   #spawn({ worker, generation, pool, revision }: Extract<Action, { do: 'spawn-worker' }>): void {
     const process = this.#options.launch(pool, revision, `${pool}/${worker}`)
+    const framing = this.#options.framing?.(revision)
     process.on('diagnostic', (line) => this.#options.log.write('info', line, { pool, worker, stream: 'stderr' }))
-    this.#workers.set(worker, new WorkerLink(worker, generation, process, this.#tell))
+    this.#workers.set(worker, new WorkerLink(worker, generation, process, this.#tell, framing))
   }
 
   #flush(): void {
@@ -127,6 +202,7 @@ export class Daemon {
         ? { type: 'client-wrote', client: peer.id, pendingBytes }
         : { type: 'worker-wrote', worker: peer.id, generation: peer.generation, pendingBytes },
     )
+    if (link instanceof InternalClient) link.deliver()
   }
 
   #armTimer(): void {

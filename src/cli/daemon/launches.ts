@@ -11,6 +11,7 @@ import type { PoolId } from '../../kernel/vocabulary.ts'
 import type { Launch as ProcessLaunch } from '../../process/launch.ts'
 import { spawnWorker } from '../../process/spawn.ts'
 import { type GroupWatch, WorkerProcess } from '../../process/worker-process.ts'
+import type { Framing } from './worker-link.ts'
 
 /** How an agent of the registry is to be started, or why it cannot be. */
 export interface ResolvedAgent {
@@ -30,6 +31,7 @@ type Resolved = ProcessLaunch | { readonly unavailable: string }
 
 export class Launches {
   readonly #byRevision = new Map<string, Resolved>()
+  readonly #framings = new Map<string, () => Framing>()
   readonly #watch: GroupWatch
   readonly #resolveAgent: ResolveAgent
 
@@ -40,12 +42,28 @@ export class Launches {
 
   /** Learns the command lines of a configuration; call it before the kernel is told of its pools. */
   async learn(config: BusConfig): Promise<void> {
+    await this.#learnFramings(config)
     await Promise.all(
       config.bus.pools.map(async ({ id, revision }) => {
         if (this.#byRevision.has(revision)) return
         this.#byRevision.set(revision, await this.#resolve(id, config.launches.get(id)!, config))
       }),
     )
+  }
+
+  /** A splitter of its own for a process of this revision; undefined: it writes lines. */
+  framing(revision: string): Framing | undefined {
+    return this.#framings.get(revision)?.()
+  }
+
+  async #learnFramings({ agents, bus }: BusConfig): Promise<void> {
+    const printers = agents.filter((agent) => agent.type === 'stdio' && agent.mode === 'json')
+    if (printers.length === 0) return
+    const { jsonFraming } = await import('./json-output.ts')
+    for (const { name, maxReplyBytes } of printers) {
+      const revision = bus.pools.find(({ id }) => id === name)!.revision
+      this.#framings.set(revision, () => jsonFraming(maxReplyBytes))
+    }
   }
 
   start(revision: string): WorkerProcess {

@@ -18,8 +18,18 @@ import { listenTcp } from '../../transports/tcp.ts'
 import { listenUnix } from '../../transports/unix.ts'
 import { VERSION } from '../version.ts'
 import { Daemon } from './daemon.ts'
+import type { GatewayRoom } from './gateway-room.ts'
 import { Launches, type ResolveAgent } from './launches.ts'
 import type { Log } from './log.ts'
+
+const refuseTraces = (): never => {
+  throw new ControlError(
+    'this bus keeps no traces: give its configuration an "aio" section, agents, or a pool with "trace": true',
+  )
+}
+const NO_TRACES: ControlMethods = Object.fromEntries(
+  ['list', 'get', 'stats', 'export', 'tail'].map((method) => [`traces.${method}`, refuseTraces]),
+)
 
 export interface Doors {
   readonly stdio: boolean
@@ -52,6 +62,7 @@ class Run {
   readonly #ended: Promise<number>
   #end: (code: number) => void = () => {}
   #control: Listener | undefined
+  #room: GatewayRoom | undefined
   #config: BusConfig
   #signals = 0
 
@@ -66,13 +77,14 @@ class Run {
     this.#daemon = new Daemon(options.config.bus, {
       log: options.log,
       launch: (_pool, revision) => this.#launches.start(revision),
+      framing: (revision) => this.#launches.framing(revision),
       stopAccepting: () => void this.#closeDoors(),
       finished: () => this.#end(0),
     })
   }
 
   async untilEnd(): Promise<number> {
-    await this.#launches.learn(this.#config)
+    await Promise.all([this.#launches.learn(this.#config), this.#openRoom(this.#config)])
     this.#daemon.start()
     try {
       await this.#openControl()
@@ -86,6 +98,15 @@ class Run {
     const code = await this.#ended
     await this.#leave()
     return code
+  }
+
+  /** The gateway and the trace store, for a configuration that has use for them. */
+  async #openRoom(config: BusConfig): Promise<void> {
+    if (config.bus.gateway === undefined || config.bus.gateway === 'off' || this.#room !== undefined) return
+    const { openGatewayRoom } = await import('./gateway-room.ts')
+    const { log } = this.#options
+    this.#room = await openGatewayRoom({ daemon: this.#daemon, launches: this.#launches, config, log })
+    this.#daemon.attach(this.#room)
   }
 
   async #openDoors(): Promise<void> {
@@ -136,12 +157,14 @@ class Run {
     return {
       status: () => this.#status(),
       reload: () => this.#reload(),
+      ...(this.#room?.controlMethods() ?? NO_TRACES),
     }
   }
 
   #status(): Status {
     return {
       ...this.#daemon.snapshot(),
+      ...this.#gatewayStatus(),
       pid: process.pid,
       version: VERSION,
       uptime_sec: Math.round(performance.now() - this.#startedAtMs) / 1000,
@@ -149,6 +172,12 @@ class Run {
       addresses: this.#listeners.map(({ address }) => address),
       config: this.#config.file,
     }
+  }
+
+  #gatewayStatus(): Partial<Status> {
+    if (this.#room === undefined) return {}
+    const { refused } = this.#daemon.snapshot()
+    return { refused: { ...refused, ...Object.fromEntries(this.#room.refused) }, traces: this.#room.status() }
   }
 
   /** Contract 7.5: all or nothing; what cannot change while the bus runs is refused. */
@@ -164,7 +193,9 @@ class Run {
       throw new ControlError('listen has changed: restart the bus for that; the old configuration stays')
     }
     await this.#launches.learn(config)
+    await this.#openRoom(config)
     this.#config = config
+    this.#room?.adopt(config)
     this.#daemon.apply({ type: 'reload', spec: config.bus })
     this.#options.log.write('info', 'configuration reloaded', { config: config.file })
     return { reloaded: true, pools: config.bus.pools.map(({ id }) => id) }
@@ -196,6 +227,7 @@ class Run {
   async #leave(): Promise<void> {
     await this.#daemon.killAll()
     await this.#closeDoors()
+    await this.#room?.close()
     await this.#control?.close()
     removeRecord(process.pid)
     this.#warden.close()

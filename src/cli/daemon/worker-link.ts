@@ -7,12 +7,21 @@ import type { WorkerProcess } from '../../process/worker-process.ts'
 import { Channel } from './channel.ts'
 import { UNAVAILABLE } from './launches.ts'
 
+/** Makes lines of a chunk of output. */
+export type Framing = (chunk: Buffer) => Buffer
+
 export class WorkerLink {
   readonly channel: Channel
   readonly generation: number
   readonly #process: WorkerProcess
 
-  constructor(worker: WorkerId, generation: number, process: WorkerProcess, tell: (event: BusEvent) => void) {
+  constructor(
+    worker: WorkerId,
+    generation: number,
+    process: WorkerProcess,
+    tell: (event: BusEvent) => void,
+    framing?: Framing,
+  ) {
     this.generation = generation
     this.#process = process
     const of = { worker, generation }
@@ -22,7 +31,10 @@ export class WorkerLink {
       tell({ type: 'worker-failed', ...of, why: reason, isFinal: code === UNAVAILABLE }),
     )
     process.on('exited', ({ code, signal }) => tell({ type: 'worker-exited', ...of, code, signal }))
-    process.stdout.on('data', (bytes: Buffer) => tell({ type: 'worker-received', ...of, bytes }))
+    process.stdout.on('data', (chunk: Buffer) => {
+      const bytes = framing === undefined ? chunk : framing(chunk)
+      if (bytes.length > 0) tell({ type: 'worker-received', ...of, bytes })
+    })
     process.stdout.once('close', () => tell({ type: 'worker-silent', ...of, pipe: 'stdout' }))
     process.stdin.on('error', () => tell({ type: 'worker-silent', ...of, pipe: 'stdin' }))
   }

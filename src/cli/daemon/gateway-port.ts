@@ -1,0 +1,176 @@
+/**
+ * Joins the gateway to the kernel: its exchanges become internal clients, its replies become events.
+ *
+ * It knows the daemon only as a place where internal clients can be opened and events told. Faults, waiting, aliases and
+ * handshakes are the kernel's; affinity is a wish, kept for the keys that were used last.
+ */
+import type { Caller, Exchange, ExchangeListener, GatewayPort } from '../../aio/port.ts'
+import { Recent } from '../../aio/recent.ts'
+import type { BusEvent, WorkerProcessId } from '../../kernel/events.ts'
+import type { ClientId, PoolId, PoolSpec, WorkerId } from '../../kernel/vocabulary.ts'
+import type { InternalClient, InternalListener } from './internal-client.ts'
+import type { OddIds } from './odd-ids.ts'
+import { GreetedExchange, Introductions, PlainExchange, type PortExchange } from './port-exchange.ts'
+
+/** What the port needs of the daemon. */
+export interface Doorway {
+  apply(event: BusEvent): void
+  openInternal(pool: PoolId, prefer: WorkerId | undefined, listener: InternalListener): InternalClient
+  /** Settles when the queue towards the client has room; undefined: it has. */
+  room(client: ClientId): Promise<void> | undefined
+  workersOf(pool: PoolId): number
+}
+
+type Message = Record<string, unknown>
+
+const AFFINITIES = 10_000
+/** Notifications that wait for a worker; those above are given up. */
+const MAX_WAITING_NOTIFICATIONS = 1_024
+const NOTIFICATION_WAIT_MS = 11_000
+
+export class KernelPort implements GatewayPort {
+  readonly #daemon: Doorway
+  readonly #odd: OddIds
+  readonly #poolOf: (pool: PoolId) => PoolSpec | undefined
+  readonly #countOneshots: (pool: PoolId) => number
+  readonly #introductions: Introductions
+  readonly #affinities = new Recent<WorkerId>(AFFINITIES)
+  #lastId = 0
+  #waitingNotifications = 0
+  /** The process whose line is being heard: it waits if a reply fills its caller's queue. */
+  #source: WorkerProcessId | undefined
+
+  constructor(
+    daemon: Doorway,
+    odd: OddIds,
+    poolOf: (pool: PoolId) => PoolSpec | undefined,
+    countOneshots: (pool: PoolId) => number,
+  ) {
+    this.#countOneshots = countOneshots
+    this.#daemon = daemon
+    this.#odd = odd
+    this.#poolOf = poolOf
+    this.#introductions = new Introductions((pool, message) => this.#ask(pool, message))
+  }
+
+  reply(caller: Caller, message: Message): void {
+    const bytes = Buffer.from(`${this.#odd.spell(caller.key, message)}\n`)
+    if (caller.kind === 'worker') {
+      this.#daemon.apply({ type: 'worker-reply', ...processOf(caller.key), bytes })
+      return
+    }
+    const isFinal = message['method'] === undefined
+    const source = this.#source === undefined ? {} : { source: this.#source }
+    this.#daemon.apply({ type: 'client-reply', client: Number(caller.key) as ClientId, bytes, isFinal, ...source })
+  }
+
+  room(caller: Caller): Promise<void> | undefined {
+    return caller.kind === 'client' ? this.#daemon.room(Number(caller.key) as ClientId) : undefined
+  }
+
+  request(
+    pool: PoolId,
+    message: { method: string } & Message,
+    options: { affinity?: string },
+    listener: ExchangeListener,
+  ): Exchange {
+    const line = { jsonrpc: '2.0', ...message, id: ++this.#lastId }
+    const ear = {
+      ...this.#heard(listener),
+      sent: (worker: WorkerProcessId) => this.#sent(pool, options, listener, worker),
+    }
+    const exchange: PortExchange = this.#mustGreet(pool) ? new GreetedExchange(ear, line) : new PlainExchange(ear, line)
+    exchange.begin((internal) => this.#daemon.openInternal(pool, this.#preferred(pool, options), internal))
+    return exchange
+  }
+
+  finish(exchange: Exchange): void {
+    ;(exchange as PortExchange).finish()
+  }
+
+  notify(pool: PoolId, message: Message, options: { affinity?: string }): void {
+    if (this.#waitingNotifications >= MAX_WAITING_NOTIFICATIONS) return
+    this.#waitingNotifications += 1
+    const leave = (): void => {
+      clearTimeout(timer)
+      client.leave(true)
+      this.#waitingNotifications -= 1
+    }
+    const listener = { routed: () => setImmediate(leave), received: () => {}, failed: () => {} }
+    const timer = setTimeout(leave, NOTIFICATION_WAIT_MS).unref()
+    const client = this.#daemon.openInternal(pool, this.#preferred(pool, options), listener)
+    client.send({ jsonrpc: '2.0', ...message })
+  }
+
+  async handshake(pool: PoolId): Promise<Message | undefined> {
+    const spec = this.#poolOf(pool)
+    return spec === undefined ? undefined : this.#introductions.of(spec)
+  }
+
+  workers(pool: PoolId): number {
+    return this.#poolOf(pool)?.isAioOnly ? this.#countOneshots(pool) : this.#daemon.workersOf(pool)
+  }
+
+  nowMs(): number {
+    return Date.now()
+  }
+
+  /** A worker of the pool has ended: the next one may be another program. */
+  workerGone(pool: PoolId): void {
+    this.#introductions.forget(pool)
+  }
+
+  /** A worker that is one client's own has never been greeted: the exchange does it. */
+  #mustGreet(pool: PoolId): boolean {
+    const spec = this.#poolOf(pool)
+    return spec?.sharing === 'isolated' && spec.protocol === 'mcp' && !this.#introductions.isModern(spec)
+  }
+
+  #sent(pool: PoolId, { affinity }: { affinity?: string }, listener: ExchangeListener, worker: WorkerProcessId): void {
+    if (affinity !== undefined) this.#affinities.set(`${pool}\n${affinity}`, worker.worker)
+    listener.sent(keyOf(worker))
+  }
+
+  #preferred(pool: PoolId, { affinity }: { affinity?: string }): WorkerId | undefined {
+    return affinity === undefined ? undefined : this.#affinities.get(`${pool}\n${affinity}`)
+  }
+
+  #heard({ received, failed }: ExchangeListener) {
+    return {
+      failed,
+      received: (message: Message, bytes: number, worker: WorkerProcessId | undefined): void => {
+        this.#source = worker
+        try {
+          received(message, bytes)
+        } finally {
+          this.#source = undefined
+        }
+      },
+    }
+  }
+
+  #ask(pool: PoolId, message: { method: string } & Message): Promise<Message> {
+    return new Promise((resolve) => {
+      const line = { jsonrpc: '2.0', ...message, id: ++this.#lastId }
+      const done = (answer: Message): void => {
+        resolve(answer)
+        exchange.finish()
+      }
+      const exchange = new PlainExchange(
+        { sent: () => {}, received: done, failed: (error) => done({ refusal: error }) },
+        line,
+      )
+      exchange.begin((internal) => this.#daemon.openInternal(pool, undefined, internal))
+    })
+  }
+}
+
+/** A process as the gateway and the trace name it: slot.generation. */
+export function keyOf({ worker, generation }: WorkerProcessId): string {
+  return `${worker}.${generation}`
+}
+
+function processOf(key: string): WorkerProcessId {
+  const [worker, generation] = key.split('.')
+  return { worker: Number(worker) as WorkerId, generation: Number(generation) }
+}

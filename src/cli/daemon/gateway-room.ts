@@ -1,0 +1,149 @@
+/**
+ * The gateway and the trace store of a running bus, assembled: calls come in from the kernel, answers go back.
+ *
+ * Loaded only when the configuration has agents or traced pools, so that a plain bus does without. It decides nothing:
+ * what an agent is asked is the gateway's, where a message goes is the kernel's.
+ */
+
+import { fault } from '../../aio/faults.ts'
+import { Gateway } from '../../aio/gateway.ts'
+import type { Caller, TraceAnswer } from '../../aio/port.ts'
+import type { BusConfig } from '../../config/bus-config.ts'
+import { ControlError, type ControlMethods } from '../../console/control-server.ts'
+import type { Action, CallerId } from '../../kernel/events.ts'
+import type { PoolSpec } from '../../kernel/vocabulary.ts'
+import { traceControlMethods } from '../../trace/control-methods.ts'
+import { openTracing, type Tracing } from '../../trace/tracing.ts'
+import { VERSION } from '../version.ts'
+import { type Doorway, KernelPort, keyOf } from './gateway-port.ts'
+import type { Launches } from './launches.ts'
+import type { Log } from './log.ts'
+import { OddIds } from './odd-ids.ts'
+import { Oneshots } from './oneshot.ts'
+
+export interface TraceStatus {
+  readonly state: 'ok' | 'failed'
+  readonly dropped: number
+}
+
+export interface RoomOptions {
+  readonly daemon: Doorway
+  readonly launches: Launches
+  readonly config: BusConfig
+  readonly log: Log
+}
+
+type CallAction = Extract<Action, { do: 'call' }>
+
+export async function openGatewayRoom(options: RoomOptions): Promise<GatewayRoom> {
+  const { store, otlp } = options.config.aio
+  const tracing = await openTracing({
+    store,
+    collector: otlp,
+    version: VERSION,
+    log: (level, message) => options.log.write(level, message),
+  })
+  return new GatewayRoom(options, tracing)
+}
+
+export class GatewayRoom {
+  readonly refused = new Map<string, number>()
+  readonly #tracing: Tracing
+  readonly #port: KernelPort
+  readonly #gateway: Gateway
+  readonly #oneshots: Oneshots
+  readonly #odd = new OddIds()
+  readonly #log: Log
+  #config: BusConfig
+  #pools: ReadonlyMap<string, PoolSpec>
+  #answerAll: () => void = () => {}
+
+  constructor({ daemon, launches, config, log }: RoomOptions, tracing: Tracing) {
+    this.#tracing = tracing
+    this.#log = log
+    this.#config = config
+    this.#pools = poolsOf(config)
+    this.#oneshots = new Oneshots((pool) => launches.start(this.#pools.get(pool)!.revision), log)
+    const poolOf = (pool: string): PoolSpec | undefined => this.#pools.get(pool)
+    this.#port = new KernelPort(daemon, this.#odd, poolOf, (pool) => this.#oneshots.count(pool))
+    const { store } = tracing
+    const closing = new Promise<TraceAnswer>((resolve) => {
+      this.#answerAll = () => resolve({ fault: fault('shutting_down') })
+    })
+    this.#gateway = new Gateway({
+      port: this.#port,
+      agents: config.agents,
+      traces: store,
+      ids: store.ids,
+      queries: { query: (method, params) => Promise.race([store.query(method, params), closing]) },
+      spawnOneshot: this.#oneshots.spawn,
+      remoteQueries: config.aio.remoteQueries,
+      maxPendingPerCaller: config.bus.limits.maxPendingPerClient,
+      count: (reason) => this.refused.set(reason, (this.refused.get(reason) ?? 0) + 1),
+    })
+  }
+
+  take({ from, bytes, oddId }: CallAction): void {
+    const caller = callerOf(from)
+    const message = JSON.parse(bytes.utf8Slice()) as Record<string, unknown>
+    if (oddId !== undefined) message['id'] = this.#odd.lend(caller.key, oddId)
+    this.#gateway.receive(caller, message, bytes.length)
+  }
+
+  callerGone(from: CallerId): void {
+    const caller = callerOf(from)
+    this.#odd.forget(caller.key)
+    if (from.kind === 'client') return this.#gateway.gone(caller)
+    this.#gateway.workerGone(caller.key)
+    this.#port.workerGone(from.pool)
+  }
+
+  listChanged(pool: string): void {
+    this.#gateway.listChanged(pool)
+  }
+
+  /** The drain is over: whoever still waits is told. */
+  failCalls(): void {
+    void this.#gateway.close()
+    this.#answerAll()
+  }
+
+  /** A new configuration: its agents take new calls. The store stays as it was opened. */
+  adopt(config: BusConfig): void {
+    const { store, otlp, remoteQueries } = this.#config.aio
+    const isSame = JSON.stringify([store, otlp, remoteQueries]) === JSON.stringify(settingsOf(config))
+    if (!isSame) this.#log.write('warn', 'aio.store, aio.otlp and aio.remote_queries change with a restart only')
+    this.#config = config
+    this.#pools = poolsOf(config)
+    this.#gateway.replaceAgents(config.agents)
+  }
+
+  status(): TraceStatus {
+    const { state, dropped } = this.#tracing.store.status()
+    return { state, dropped }
+  }
+
+  controlMethods(): ControlMethods {
+    return traceControlMethods(this.#tracing.store, (message, data) => new ControlError(message, data))
+  }
+
+  async close(): Promise<void> {
+    await this.#gateway.close()
+    await this.#oneshots.killAll()
+    await this.#tracing.close()
+  }
+}
+
+function settingsOf({ aio }: BusConfig): unknown {
+  return [aio.store, aio.otlp, aio.remoteQueries]
+}
+
+function poolsOf({ bus }: BusConfig): ReadonlyMap<string, PoolSpec> {
+  return new Map(bus.pools.map((pool) => [pool.id, pool]))
+}
+
+function callerOf(from: CallerId): Caller {
+  if (from.kind === 'worker') return { kind: 'worker', key: keyOf(from), pool: from.pool }
+  const door = from.door === 'internal' ? {} : { door: from.door }
+  return { kind: 'client', key: String(from.client), ...door }
+}
