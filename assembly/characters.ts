@@ -6,7 +6,6 @@ export const COMMA: u8 = 0x2c
 export const MINUS: u8 = 0x2d
 export const PLUS: u8 = 0x2b
 export const DOT: u8 = 0x2e
-export const SLASH: u8 = 0x2f
 export const ZERO: u8 = 0x30
 export const COLON: u8 = 0x3a
 export const BACKSLASH: u8 = 0x5c

@@ -32,8 +32,8 @@ import {
   VERDICT_UNSURE,
 } from '../src/wire/layout'
 import { CLOSE_OBJECT, COLON, COMMA, MINUS, NEWLINE, OPEN_OBJECT, QUOTE, ZERO } from './characters'
-import { openText, takeString, wide } from './stops'
-import { broken, expectWhole, fail, isDigit, skipByte, skipOddString, skipSpace, skipValue, tooDeep } from './text'
+import { findStop, openText, wide } from './stops'
+import { broken, expectText, fail, isDigit, skipByte, skipOddString, skipSpace, skipValue, tooDeep } from './text'
 import { isAscii, isUtf8 } from './utf8'
 
 const STARTS: usize = NOTES + 4 * NOTE_STARTS
@@ -66,7 +66,6 @@ export function scan(start: usize, end: usize, offset: i32): i32 {
 }
 
 function clearNotes(): void {
-  expectWhole()
   hasEscapedKey = false
   filled = 0
   store<i32>(cell(NOTE_TWICE), -1)
@@ -80,7 +79,8 @@ function clearNotes(): void {
 }
 
 function judge(start: usize, end: usize): i32 {
-  openText(start, end)
+  expectText(end)
+  openText(start)
   const first = skipSpace(start)
   const isObject = load<u8>(first) === OPEN_OBJECT
   const behind = isObject ? readObject(first, TREE) : skipValue(first)
@@ -105,7 +105,7 @@ function readObject(at: usize, table: usize): usize {
   while (true) {
     if (load<u8>(i) !== QUOTE) return fail()
     const key = i + 1
-    const keyEnd = takeString()
+    const keyEnd = findStop(key)
     if (load<u8>(keyEnd) !== QUOTE) {
       hasEscapedKey = true
       return fail()
@@ -153,7 +153,7 @@ function readField(at: usize, field: usize): usize {
   let behind: usize
   let isPlain = 1
   if (first === QUOTE) {
-    const end = takeString()
+    const end = findStop(at + 1)
     behind = end + 1
     if (load<u8>(end) !== QUOTE) {
       behind = skipOddString(end)

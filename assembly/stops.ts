@@ -1,69 +1,61 @@
 /**
  * Finds the bytes of a text at which a string may end: quotes, backslashes and control characters, called stops.
  *
- * They are found 64 bytes at a time, ahead of the walk over the text, which takes them one by one. Whoever walks must take
- * every stop that it passes: it then knows the end of a string without looking at what is inside.
+ * They are found for 64 bytes at once and kept as bits, so that a short string costs a shift and no look at its bytes.
  */
 import { BACKSLASH, QUOTE, SPACE } from './characters'
 
-/** Set when a block of the text has bytes above 0x7f, or when such bytes stand right behind it. */
+const BLOCK_BYTES: usize = 64
+
+/** Set when a block that holds part of a string has bytes above 0x7f; they may also stand behind the text. */
 export let wide: bool = false
 
-export let textEnd: usize = 0
-
-let block: usize = 0
-/** The stops of the block that are not taken yet, a bit for each byte. */
+export let block: usize = 0
+/** The stops in the block, a bit for each byte. */
 let stops: u64 = 0
 
-/** A control character must stand at `end`. */
-export function openText(start: usize, end: usize): void {
-  textEnd = end
+export function openText(start: usize): void {
   wide = false
-  block = start
-  stops = findStops(start)
+  findStops(start)
 }
 
+/** The first stop from `at` on; there must be one, so a control character must stand behind the text. */
 // @inline
-export function takeStop(): usize {
-  if (stops === 0) findMore()
-  const left = stops
-  stops = left & (left - 1)
-  return block + (ctz(left) as usize)
-}
-
-/** Takes two stops, the opening quote of a string and what may be its end, and returns the second. */
-// @inline
-export function takeString(): usize {
-  const left = stops & (stops - 1)
-  let at: usize
-  if (left === 0) at = takeStringAcross()
+export function findStop(at: usize): usize {
+  const offset = at - block
+  let stop: usize
+  if (offset >= BLOCK_BYTES) stop = findStopBeyond(at)
   else {
-    stops = left & (left - 1)
-    at = block + (ctz(left) as usize)
+    const left = stops >> (offset as u64)
+    if (left === 0) stop = findStopBeyond(at)
+    else stop = at + (ctz(left) as usize)
   }
-  return at
+  return stop
 }
 
-function takeStringAcross(): usize {
-  takeStop()
-  return takeStop()
+function findStopBeyond(at: usize): usize {
+  const found = findStopsFrom(at)
+  return block + (ctz(found) as usize)
 }
 
-function findMore(): void {
-  do {
-    block += 64
-    stops = findStops(block)
-  } while (stops === 0)
+/**
+ * The stops of the first block from `at` on that has any. A block begins where a string does: lists of like objects are
+ * then cut alike, which the processor learns to foresee.
+ */
+export function findStopsFrom(at: usize): u64 {
+  findStops(at)
+  while (stops === 0) findStops(block + BLOCK_BYTES)
+  return stops
 }
 
-// @inline
-function findStops(at: usize): u64 {
+function findStops(at: usize): void {
   const a = v128.load(at)
   const b = v128.load(at, 16)
   const c = v128.load(at, 32)
   const d = v128.load(at, 48)
   if (i8x16.bitmask(v128.or(v128.or(a, b), v128.or(c, d))) !== 0) wide = true
-  return stopsOf(a) | (stopsOf(b) << 16) | (stopsOf(c) << 32) | (stopsOf(d) << 48)
+  block = at
+  stops = stopsOf(a) | (stopsOf(b) << 16) | (stopsOf(c) << 32) | (stopsOf(d) << 48)
 }
 
 // @inline

@@ -6,21 +6,10 @@
  * where there is only another zero, so the way back needs no look either. Whether bytes above 0x7f are UTF-8 is left to
  * the caller. What may fail does so by `fail()`, in a branch: what is chosen without one must be waited for.
  */
-import {
-  BACKSLASH,
-  COLON,
-  COMMA,
-  DOT,
-  LOWER_U,
-  MINUS,
-  OPEN_OBJECT,
-  PLUS,
-  QUOTE,
-  SLASH,
-  SPACE,
-  ZERO,
-} from './characters'
-import { takeStop, takeString, textEnd } from './stops'
+
+import { ESCAPES } from '../src/wire/layout'
+import { BACKSLASH, COLON, COMMA, DOT, LOWER_U, MINUS, OPEN_OBJECT, PLUS, QUOTE, SPACE, ZERO } from './characters'
+import { block, findStop, findStopsFrom } from './stops'
 
 /** The address of a zero that is never overwritten. */
 export const BROKEN: usize = 16
@@ -29,16 +18,28 @@ const CLOSE_ARRAY: u8 = 0x5d
 const TRUE: u32 = 0x65757274
 const FALS: u32 = 0x736c6166
 const NULL: u32 = 0x6c6c756e
-/** The letters b, f, n, r and t, as bits counted from 0x60. */
-const ESCAPED_LETTERS: u32 = 0x00144044
 const MAX_DEPTH: i32 = 64
+
+// What may follow a backslash has a one in this table.
+store<u8>(ESCAPES + 0x22, 1)
+store<u8>(ESCAPES + 0x2f, 1)
+store<u8>(ESCAPES + 0x5c, 1)
+store<u8>(ESCAPES + 0x62, 1)
+store<u8>(ESCAPES + 0x66, 1)
+store<u8>(ESCAPES + 0x6e, 1)
+store<u8>(ESCAPES + 0x72, 1)
+store<u8>(ESCAPES + 0x74, 1)
 
 /** Set when text is broken. */
 export let broken: bool = false
 /** Set when text was called broken only because it nests too deeply to be judged here. */
 export let tooDeep: bool = false
 
-export function expectWhole(): void {
+let textEnd: usize = 0
+
+/** A control character must stand at `end`. */
+export function expectText(end: usize): void {
+  textEnd = end
   broken = false
   tooDeep = false
 }
@@ -71,10 +72,7 @@ function skipByteBehindSpace(at: usize, byte: u8): usize {
 
 function skipSpaces(at: usize): usize {
   let i = at
-  while (i < textEnd && isSpace(load<u8>(i))) {
-    if (load<u8>(i) !== SPACE) takeStop()
-    i++
-  }
+  while (isSpace(load<u8>(i)) && i < textEnd) i++
   return i
 }
 
@@ -82,12 +80,12 @@ function isSpace(byte: u8): bool {
   return byte === SPACE || byte === 0x0d || byte === 0x09 || byte === 0x0a
 }
 
-/** The next stop is the opening quote. */
+/** `at` stands behind the opening quote. */
 // @inline
-function skipString(): usize {
-  const at = takeString()
-  let behind = at + 1
-  if (load<u8>(at) !== QUOTE) behind = skipOddString(at)
+function skipString(at: usize): usize {
+  const end = findStop(at)
+  let behind = end + 1
+  if (load<u8>(end) !== QUOTE) behind = skipOddString(end)
   return behind
 }
 
@@ -96,17 +94,11 @@ export function skipOddString(at: usize): usize {
   let i = at
   while (load<u8>(i) === BACKSLASH) {
     const letter = load<u8>(i, 1)
-    if (letter === QUOTE || letter === BACKSLASH) takeStop()
-    else if (!isEscape(letter) && !(letter === LOWER_U && isHex(i + 2))) return fail()
-    i = takeStop()
+    if (load<u8>(ESCAPES + letter) === 0 && !(letter === LOWER_U && isHex(i + 2))) return fail()
+    i = findStop(i + 2)
   }
   if (load<u8>(i) !== QUOTE) return fail()
   return i + 1
-}
-
-function isEscape(letter: u8): bool {
-  if (letter < 0x60) return letter === SLASH
-  return letter < 0x80 && ((ESCAPED_LETTERS >> (letter - 0x60)) & 1) === 1
 }
 
 function isHex(at: usize): bool {
@@ -167,56 +159,99 @@ function opens(byte: u8): bool {
 export function skipValue(at: usize): usize {
   const first = load<u8>(at)
   let behind: usize
-  if (first === QUOTE) behind = skipString()
+  if (first === QUOTE) behind = skipString(at + 1)
   else if (opens(first)) behind = skipContainer(at)
   else behind = skipWord(at, first)
   return behind
 }
 
-/** A key and its colon; returns the address of the value. */
 // @inline
-function skipKey(at: usize): usize {
-  let i: usize
-  if (load<u8>(at) === QUOTE) i = skipByte(skipString(), COLON)
-  else i = fail()
-  return skipSpace(i)
+function closing(objects: u64): u8 {
+  return CLOSE_ARRAY | (((objects as u8) & 1) << 5)
 }
 
-/** The open containers are bits, the innermost lowest: set for an object. Brackets and braces differ in one bit, too. */
+/**
+ * The open containers are bits, the innermost lowest: set for an object. So are the stops of a block that lie ahead: a
+ * string takes two, its quotes, without waiting for what is before it. White space may hold stops too, so then, and
+ * behind an escape, they are looked for anew.
+ */
 function skipContainer(at: usize): usize {
   let objects: u64 = 0
   let depth = 0
+  let ahead: u64 = 0
+  let base: usize = 0
+  let isKey = false
   let i = at
   while (true) {
-    // Here `i` stands on the first byte of a value.
     const first = load<u8>(i)
-    if (first === QUOTE) i = skipString()
-    else if (!opens(first)) i = skipWord(i, first)
-    else {
-      i = skipSpace(i + 1)
-      if (load<u8>(i) !== first + 2) {
-        if (depth === MAX_DEPTH) {
-          tooDeep = true
-          return fail()
+    if (first === QUOTE) {
+      ahead &= ahead - 1
+      if (ahead === 0) {
+        ahead = findStopsFrom(i + 1)
+        base = block
+      }
+      const end = base + (ctz(ahead) as usize)
+      ahead &= ahead - 1
+      i = end + 1
+      if (load<u8>(end) !== QUOTE) {
+        i = skipOddString(end)
+        ahead = 0
+      }
+      if (isKey) {
+        isKey = false
+        if (load<u8>(i) !== COLON) {
+          i = skipSpaces(i)
+          ahead = 0
+          if (load<u8>(i) !== COLON) return fail()
         }
-        depth++
-        objects = (objects << 1) | ((first >> 5) & 1)
-        if (first === OPEN_OBJECT) i = skipKey(i)
+        i++
         continue
       }
+    } else if (first <= SPACE) {
+      const behind = skipSpaces(i)
+      if (behind === i) return fail()
+      i = behind
+      ahead = 0
+      continue
+    } else if (isKey) {
+      return fail()
+    } else if (opens(first)) {
+      if (depth === MAX_DEPTH) return failTooDeep()
+      depth++
+      objects = (objects << 1) | ((first >> 5) & 1)
       i++
+      if (load<u8>(i) <= SPACE) {
+        i = skipSpaces(i)
+        ahead = 0
+      }
+      if (load<u8>(i) !== closing(objects)) {
+        isKey = first === OPEN_OBJECT
+        continue
+      }
+    } else {
+      i = skipWord(i, first)
     }
     // Here `i` stands behind a value: close what closes, then go on to the next one.
-    while (true) {
-      if (depth === 0) return i
-      i = skipSpace(i)
-      const next = load<u8>(i++)
-      if (next === COMMA) break
-      if (next !== (CLOSE_ARRAY | (((objects as u8) & 1) << 5))) return fail()
-      objects >>= 1
-      depth--
+    let next = load<u8>(i)
+    while (next !== COMMA) {
+      if (next === closing(objects)) {
+        i++
+        objects >>= 1
+        if (--depth === 0) return i
+      } else {
+        const behind = skipSpaces(i)
+        if (behind === i) return fail()
+        i = behind
+        ahead = 0
+      }
+      next = load<u8>(i)
     }
-    i = skipSpace(i)
-    if ((objects & 1) === 1) i = skipKey(i)
+    i++
+    isKey = (objects & 1) === 1
   }
+}
+
+function failTooDeep(): usize {
+  tooDeep = true
+  return fail()
 }

@@ -29,6 +29,9 @@ export const NOTES = 64
 /** The fields that may not stand twice have the slots below the number in this cell. */
 export const ONCE_BELOW_CELL = 1024
 
+/** For every byte, whether it may follow a backslash; the scanner fills it in by itself. */
+export const ESCAPES = 1280
+
 /**
  * A table has as many cells as a hash has values: the first field whose key has that hash, or 0. A field is a few cells (the
  * next of the same hash or 0; its slot or -1; its table or 0; the length of its key; the set of slots below it), then a mask
