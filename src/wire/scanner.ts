@@ -37,7 +37,8 @@ function start(): Scanner | undefined {
 export const scanner: Scanner | undefined = start()
 
 let lent: Buffer | undefined
-/** The part of the lent chunk that lies at TEXT. */
+/** What lies at TEXT, and which part of it: the lent chunk, or a line of elsewhere that was read in between. */
+let loaded: Buffer | undefined
 let from = 0
 let to = 0
 
@@ -54,11 +55,12 @@ export function takeBack(): void {
 
 /** Scans a line of at most MAX_TEXT_BYTES and returns the verdict; the rest is in the notes of the scanner. */
 export function scanFast({ memory, scan }: Scanner, bytes: Buffer, start: number, end: number): number {
-  if (bytes !== lent || start < from || end > to) load(memory, bytes, start, end)
+  if (bytes !== lent || bytes !== loaded || start < from || end > to) load(memory, bytes, start, end)
   return scan(TEXT + start - from, TEXT + end - from, from - TEXT)
 }
 
 function load(memory: Uint8Array, bytes: Buffer, start: number, end: number): void {
+  loaded = bytes
   from = start
   to = bytes === lent ? Math.min(bytes.length, Math.max(end, start + WINDOW_BYTES)) : end
   memory.set(new Uint8Array(bytes.buffer, bytes.byteOffset + start, to - start), TEXT)
