@@ -5,7 +5,8 @@
  * Two workers of a pool never speak different eras: the pool remembers which one its command understands.
  */
 import { FIELD } from '../wire/fields.ts'
-import type { Client, Worker } from './peers.ts'
+import type { Bond } from './bonds.ts'
+import { type Client, Gate, type Worker } from './peers.ts'
 import type { Pool } from './pools.ts'
 import type { Switchboard } from './switchboard.ts'
 import { isDiscovery, type Tongue } from './tongue.ts'
@@ -19,6 +20,12 @@ interface Guest {
   /** The revision the client asked for. */
   readonly version: string
   readonly line: Buffer
+}
+
+/** What a client says while a new worker has not answered its repeated `initialize`. */
+interface Parked {
+  readonly gate: Gate
+  readonly lines: { readonly line: Buffer; readonly isRequest: boolean }[]
 }
 
 const SILENCE_MS = 10_000
@@ -38,6 +45,7 @@ export class Handshakes {
   readonly #board: Switchboard
   readonly #guests = new Map<Worker, Guest[]>()
   readonly #probed = new Set<Worker>()
+  readonly #parked = new Map<Bond, Parked>()
   readonly #route: (client: Client, isRequest: boolean) => void
 
   constructor(board: Switchboard, route: (client: Client, isRequest: boolean) => void) {
@@ -198,6 +206,60 @@ export class Handshakes {
     for (const { client, idSpelling } of this.#takeGuests(worker)) {
       this.#board.fail(client, idSpelling, 'worker_exited', { pool: pool.spec.id })
     }
+    for (const bond of [...this.#parked.keys()]) if (bond.worker === worker) this.#refuseParked(bond, 'worker_exited')
+  }
+
+  /**
+   * Contract 6.6: the one message that is ever sent twice, and nobody gets its answer. What the client says next waits for
+   * it, since agents refuse what comes before they are initialised.
+   */
+  repeat(bond: Bond, then: () => void): void {
+    const { worker, generation, tongue, initialize } = bond
+    if (!this.#parked.has(bond)) this.#parked.set(bond, { gate: new Gate(), lines: [] })
+    const { key } = this.#board.core.requests.openOwn(worker, () => {
+      if (bond.worker !== worker || bond.generation !== generation) return
+      const { words } = tongue.dialect
+      if (words !== undefined) this.#board.tell(worker, { jsonrpc: '2.0', method: words.initialized })
+      then()
+      this.#unpark(bond)
+    })
+    this.#board.tell(worker, { ...(JSON.parse(initialize!.toString()) as object), id: key })
+  }
+
+  /** True when the message at hand waits; its client is not read from meanwhile. */
+  parks(bond: Bond, isRequest: boolean): boolean {
+    const parked = this.#parked.get(bond)
+    if (parked === undefined) return false
+    const { client } = bond
+    parked.lines.push({ line: this.#board.copyLine(), isRequest })
+    if (isRequest) client.pendingCount++
+    if (client.blockedOn === undefined) this.#board.flow.block(client, parked.gate)
+    return true
+  }
+
+  #unpark(bond: Bond): void {
+    const { gate, lines } = this.#takeParked(bond)
+    for (const { line, isRequest } of lines) {
+      this.#board.envelope.read(line, 0, line.length - 1)
+      this.#route(bond.client, isRequest)
+    }
+    this.#board.flow.release(gate)
+  }
+
+  #refuseParked(bond: Bond, reason: 'worker_exited' | 'shutting_down'): void {
+    const { gate, lines } = this.#takeParked(bond)
+    for (const { line, isRequest } of lines) {
+      this.#board.envelope.read(line, 0, line.length - 1)
+      this.#board.refuse(bond.client, isRequest, reason, { pool: bond.worker.pool.spec.id })
+    }
+    this.#board.flow.release(gate)
+  }
+
+  #takeParked(bond: Bond): Parked {
+    const parked = this.#parked.get(bond)!
+    this.#parked.delete(bond)
+    for (const { isRequest } of parked.lines) if (isRequest) bond.client.pendingCount--
+    return parked
   }
 
   /** The bus ends: nobody is welcomed any more. */
@@ -207,9 +269,11 @@ export class Handshakes {
         this.#board.fail(client, idSpelling, 'shutting_down', { pool: worker.pool.spec.id })
       }
     }
+    for (const bond of [...this.#parked.keys()]) this.#refuseParked(bond, 'shutting_down')
   }
 
   clientGone(client: Client): void {
+    for (const bond of [...this.#parked.keys()]) if (bond.client === client) this.#parked.delete(bond)
     for (const [worker, guests] of this.#guests) {
       this.#guests.set(
         worker,

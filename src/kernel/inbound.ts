@@ -12,7 +12,7 @@ import type { Handshakes } from './handshakes.ts'
 import type { Client, Worker } from './peers.ts'
 import type { Pool } from './pools.ts'
 import { type Request, spell } from './requests.ts'
-import { type Edit, replace } from './splice.ts'
+import { type Edit, replace, splice } from './splice.ts'
 import type { Switchboard } from './switchboard.ts'
 import { isDiscovery, type Tongue } from './tongue.ts'
 import type { PoolId, SessionId } from './vocabulary.ts'
@@ -238,6 +238,7 @@ export class Inbound {
     if (!isOwn && (this.#isUnproven(tongue, worker) || (worker.tongue ?? tongue) !== tongue))
       return this.#board.refuse(client, isRequest, 'protocol_mismatch')
     const bond = this.#bind(client, pool, tongue, worker)
+    if (this.handshakes.parks(bond, isRequest)) return
     if (!isOwn && row !== undefined && this.#serveLocally(client, worker, bond, row, isRequest)) return
     this.#sendSpoken(client, worker, tongue, row, named, isRequest)
   }
@@ -295,9 +296,9 @@ export class Inbound {
     bond.tongue = tongue
     if (bond.worker === worker && bond.generation === worker.generation) return bond
     bond.moveTo(worker)
-    if (bond.initialize !== undefined && tongue.client.find(this.#board.envelope)?.opens === undefined)
-      this.#repeat(bond)
-    this.#takeUp(bond)
+    const isOpening = tongue.client.find(this.#board.envelope)?.opens !== undefined
+    if (bond.initialize === undefined || isOpening) this.#takeUp(bond)
+    else this.handshakes.repeat(bond, () => this.#takeUp(bond))
     return bond
   }
 
@@ -314,15 +315,6 @@ export class Inbound {
   #takeUp({ client, worker, uris }: Bond): void {
     for (const uri of uris) this.#join(client, worker, uri)
     if (worker.greeting === 'done') this.#tellLevel(worker)
-  }
-
-  /** Contract 6.6: the one message that is ever sent twice; its answer is nobody's. */
-  #repeat({ initialize, worker, tongue }: Bond): void {
-    const message = JSON.parse(initialize!.toString()) as Record<string, unknown>
-    const { key } = this.#board.core.requests.openOwn(worker, () => {})
-    this.#board.tell(worker, { ...message, id: key })
-    const { words } = tongue.dialect
-    if (words !== undefined) this.#board.tell(worker, { jsonrpc: '2.0', method: words.initialized })
   }
 
   /** What the bus answers itself where several clients share a worker; true when the message is done with. */
@@ -421,7 +413,7 @@ export class Inbound {
   #prepare(client: Client, worker: Worker, row: ClientRow, request: Request): void {
     if (row.task !== undefined) request.taskId = this.#board.envelope.text(row.task)
     if (row.local === 'subscribe') request.uri = this.#board.envelope.text(FIELD.uri)
-    if (row.opens !== undefined) client.bonds.get(worker.pool.spec.id)!.initialize = this.#board.copyLine()
+    if (row.opens !== undefined) this.#record(client.bonds.get(worker.pool.spec.id)!)
     if (row.session === 'announced') {
       worker.announcing++
       this.#lendServers(client, worker)
@@ -429,6 +421,11 @@ export class Inbound {
     if (row.session === 'claimed' && request.sessionId !== undefined && !client.sessions.has(request.sessionId)) {
       worker.claims.set(request.sessionId, request)
     }
+  }
+
+  /** The `initialize` as the worker gets it, to be repeated to the next one. */
+  #record(bond: Bond): void {
+    bond.initialize = splice(this.#board.envelope, this.#board.cuts(bond.tongue.dialect))
   }
 
   /** Servers that the client itself offers to the session (ACP `mcpServers` of type `acp`). */
