@@ -217,7 +217,7 @@ export class Handshakes {
     const { worker, generation, tongue, initialize } = bond
     if (!this.#parked.has(bond)) this.#parked.set(bond, { gate: new Gate(), lines: [] })
     const { key } = this.#board.core.requests.openOwn(worker, () => {
-      if (bond.worker !== worker || bond.generation !== generation) return
+      if (bond.worker !== worker || bond.generation !== generation || !this.#parked.has(bond)) return
       const { words } = tongue.dialect
       if (words !== undefined) this.#board.tell(worker, { jsonrpc: '2.0', method: words.initialized })
       then()
