@@ -6,6 +6,7 @@ import { readConfig } from '../../config/read.ts'
 import { formatProblems } from '../../config/report.ts'
 import { closeInheritedDescriptors } from '../../process/descriptors.ts'
 import { parseTcpAddress } from '../../transports/address.ts'
+import { letHeapGrow } from '../daemon/heap.ts'
 import { LOG_LEVELS, Log, type LogThreshold } from '../daemon/log.ts'
 import { resolveRegistryAgent } from '../daemon/registry-agents.ts'
 import { type Doors, runBus } from '../daemon/run.ts'
@@ -39,6 +40,7 @@ export function addServe(program: Command): void {
     .addOption(new Option('--log-level <level>', 'what is logged').choices([...LOG_LEVELS]).default('info'))
     .action(async (options: ServeOptions) => {
       closeInheritedDescriptors()
+      letHeapGrow()
       process.exit(await serve(options))
     })
 }

@@ -1,0 +1,14 @@
+/**
+ * Lets the heap of the bus grow before garbage is collected.
+ *
+ * The bus keeps few objects and many short-lived chunks. As it is, the runtime collects whenever the chunks outgrow a small
+ * heap, up to thirty times a second under long lines, which costs more than all routing. With this factor a collection
+ * comes after some sixty megabytes of chunks instead of ten.
+ */
+import { setFlagsFromString } from 'node:v8'
+
+const GROWING_PERCENT = 700
+
+export function letHeapGrow(): void {
+  setFlagsFromString(`--heap-growing-percent=${GROWING_PERCENT}`)
+}
