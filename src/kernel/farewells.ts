@@ -58,6 +58,8 @@ export class Farewells {
     core.sessions.endAllOf(client)
     for (const bond of client.bonds.values()) {
       workers.add(bond.worker)
+      // A lease may have taken it to other workers of the pool before.
+      for (const worker of bond.worker.pool.workers) workers.add(worker)
       this.#unsubscribe(client, bond.worker)
       bond.end()
     }
