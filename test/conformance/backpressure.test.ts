@@ -177,7 +177,7 @@ describe('a slow worker', () => {
     const pad = 'x'.repeat(4_000)
     for (let id = 1; id <= 300; id++) filling.send({ id, method: 'm', pool: 'never-reads', params: pad })
     for (let id = 1; id <= 20; id++) {
-      expect(await other.ask({ id, method: 'm', pool: 'echo' }, 1_000)).toMatchObject({ result: {} })
+      expect(await other.ask({ id, method: 'm', pool: 'echo' }, 3_000)).toMatchObject({ result: {} })
     }
   })
 
@@ -199,8 +199,8 @@ describe('all together', () => {
     const limits = {
       max_output_queue: 8 * KIB * KIB,
       max_total_buffer: 512 * KIB,
-      backpressure_timeout_sec: 2,
-      blocking_timeout_sec: 2,
+      backpressure_timeout_sec: 4,
+      blocking_timeout_sec: 4,
     }
     const bus = await startBus({ config: config([pool('floods', { instances: 2 }), pool('echo')], limits) })
     const [one, two, other] = [await bus.connect(), await bus.connect(), await bus.connect()]
@@ -210,8 +210,8 @@ describe('all together', () => {
     }
     const full = await bus.statusWhere('the buffers are full', (status) => status.queue_bytes > 300 * KIB)
     expect(full.queue_bytes).toBeLessThanOrEqual(512 * KIB + 2 * 64 * KIB)
-    expect(await other.ask({ id: 1, method: 'm', pool: 'echo' }, 1_000)).toMatchObject({ result: {} })
-    await bus.statusWhere('a holder is closed', (status) => status.clients < 3, 8_000)
-    expect(await other.ask({ id: 2, method: 'm', pool: 'echo' }, 1_000)).toMatchObject({ result: {} })
+    expect(await other.ask({ id: 1, method: 'm', pool: 'echo' }, 3_000)).toMatchObject({ result: {} })
+    await bus.statusWhere('a holder is closed', (status) => status.clients < 3, 14_000)
+    expect(await other.ask({ id: 2, method: 'm', pool: 'echo' }, 3_000)).toMatchObject({ result: {} })
   })
 })

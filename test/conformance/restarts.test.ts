@@ -40,7 +40,7 @@ describe('coming back', () => {
     const client = await bus.connect()
     await client.ask({ id: 1, method: 'm' })
     await bus.statusWhere('it is stopped', ({ workers }) => workers[0]!.state === 'stopped')
-    expect(await client.ask({ id: 2, method: 'm' }, 1_000)).toMatchObject(NO_WORKER)
+    expect(await client.ask({ id: 2, method: 'm' }, 3_000)).toMatchObject(NO_WORKER)
   })
 
   test('7.2 restart on-failure brings a crash back', async () => {
@@ -57,7 +57,7 @@ describe('coming back', () => {
     const client = await bus.connect()
     await client.ask({ id: 1, method: 'die' })
     await bus.statusWhere('it is stopped', ({ workers }) => workers[0]!.state === 'stopped')
-    expect(await client.ask({ id: 2, method: 'm' }, 1_000)).toMatchObject(NO_WORKER)
+    expect(await client.ask({ id: 2, method: 'm' }, 3_000)).toMatchObject(NO_WORKER)
   })
 })
 
@@ -104,7 +104,7 @@ describe('limits', () => {
     expect(await client.ask({ id: 2, method: 'm' })).toMatchObject({ result: {} })
     await client.ask({ id: 3, method: 'die' })
     await bus.statusWhere('it is parked', ({ workers }) => workers[0]!.state === 'parked')
-    expect(await client.ask({ id: 4, method: 'm' }, 1_000)).toMatchObject(NO_WORKER)
+    expect(await client.ask({ id: 4, method: 'm' }, 3_000)).toMatchObject(NO_WORKER)
     await bus.statusWhere('it is back', ({ workers }) => workers[0]!.state === 'ready')
     expect(await client.ask({ id: 5, method: 'm' })).toMatchObject({ result: {} })
   })

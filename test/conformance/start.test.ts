@@ -87,7 +87,7 @@ describe('start', () => {
     stuck.send({ id: 1, method: 'm', pool: 'floods', sessionId: 's', params: { count: 5_000, bytes: 2_000 } })
     const other = await bus.connect()
     for (let id = 1; id <= 20; id++) {
-      expect(await other.ask({ id, method: 'm', pool: 'echo' }, 1_000)).toMatchObject({ id })
+      expect(await other.ask({ id, method: 'm', pool: 'echo' }, 3_000)).toMatchObject({ id })
     }
   })
 })
