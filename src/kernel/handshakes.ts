@@ -203,6 +203,8 @@ export class Handshakes {
     const wasProbed = this.#probed.delete(worker)
     if (wasProbed && worker.greeting === 'asked') pool.fatalProbes++
     if (worker.greeting === 'asked') pool.probesFirst = !wasProbed && this.#mayBeModern(pool)
+    // Its silence means nothing any more.
+    worker.greeting = 'none'
     for (const { client, idSpelling } of this.#takeGuests(worker)) {
       this.#board.fail(client, idSpelling, 'worker_exited', { pool: pool.spec.id })
     }
