@@ -17,7 +17,7 @@ import {
   VERDICT_UNSURE,
 } from './layout.ts'
 import { scanLine } from './line-scan.ts'
-import { lend, scanFast, scanner, takeBack } from './scanner.ts'
+import { lend, scanFast, scanner } from './scanner.ts'
 
 /** A document as it is spelled, white space, escapes and doubled keys included. */
 type Spelled =
@@ -248,7 +248,7 @@ describe('a line, by the twin and by the scanner', () => {
         if (isLent) lend(chunk)
         if (isLent) scanByMachine(chunk, 0, start - 1)
         expectAgreement(chunk, start, start + line.length)
-        takeBack()
+        lend(undefined)
         expect(scanByTwin(chunk, start, start + line.length).verdict).toBe(parse(line).verdict)
       }),
       RUNS,

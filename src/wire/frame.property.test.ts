@@ -85,3 +85,35 @@ it('what is read of a line is what it holds, in a stream of chunks that all come
     }),
   )
 })
+
+it('lines that are read or split in between do not pass for lines of the chunk', () => {
+  const names = fc.array(fc.string({ maxLength: 60 }), { minLength: 1, maxLength: 20 })
+  fc.assert(
+    fc.property(
+      names,
+      fc.array(fc.constantFrom('nothing', 'read', 'split'), { minLength: 1, maxLength: 4 }),
+      (all, between) => {
+        const chunk = (prefix: string) =>
+          Buffer.from(
+            all.map((name, id) => `${JSON.stringify({ id, method: 'm', sessionId: prefix + name })}\n`).join(''),
+          )
+        const envelope = new Envelope()
+        const seen: unknown[] = []
+        const take = (line: Buffer, start: number, end: number): boolean => {
+          expect(envelope.read(line, start, end)).toBe(SHAPE.request)
+          seen.push([envelope.key(FIELD.id), envelope.text(FIELD.sessionId)])
+          return true
+        }
+        const other = chunk('other ')
+        new LineSplitter(1 << 20).push(chunk('a '), 0, (line, start, end) => {
+          const what = between[seen.length % between.length]
+          if (what === 'read') new Envelope().read(other, 0, other.indexOf(10))
+          if (what === 'split')
+            new LineSplitter(1 << 20).push(other, 0, (bytes, at, behind) => new Envelope().read(bytes, at, behind) > 0)
+          return take(line, start, end)
+        })
+        expect(seen).toEqual(all.map((name, id) => [id, `a ${name}`]))
+      },
+    ),
+  )
+})

@@ -6,7 +6,7 @@
  * more than `maxLineBytes` is the peer's fault: then nothing comes out any more, and the caller must close it.
  */
 import { borrowLineBuffer, handOut } from './line-buffers.ts'
-import { lend, takeBack } from './scanner.ts'
+import { lend } from './scanner.ts'
 
 export const NEWLINE = 10
 
@@ -50,9 +50,9 @@ export class LineSplitter {
       start = end + 1
       if (!this.#release(sink)) return start
     }
-    lend(chunk)
+    const lentBefore = lend(chunk)
     start = this.#split(chunk, start, sink)
-    takeBack()
+    lend(lentBefore)
     return start
   }
 

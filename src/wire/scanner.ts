@@ -36,32 +36,31 @@ function start(): Scanner | undefined {
 
 export const scanner: Scanner | undefined = start()
 
+/** The chunk whose bytes stay as they are for now. */
 let lent: Buffer | undefined
-/** What lies at TEXT, and which part of it: the lent chunk, or a line of elsewhere that was read in between. */
+/** The lent chunk, when it is a part of it that lies at TEXT: `[from, to)`. */
 let loaded: Buffer | undefined
 let from = 0
 let to = 0
 
-/** Until it is taken back, the bytes of `chunk` stay as they are. */
-export function lend(chunk: Buffer): void {
+/** Until something else is lent, or nothing, the bytes of `chunk` stay as they are; returns what was lent before. */
+export function lend(chunk: Buffer | undefined): Buffer | undefined {
+  const before = lent
   lent = chunk
-  from = 0
-  to = 0
-}
-
-export function takeBack(): void {
-  lent = undefined
+  loaded = undefined
+  return before
 }
 
 /** Scans a line of at most MAX_TEXT_BYTES and returns the verdict; the rest is in the notes of the scanner. */
 export function scanFast({ memory, scan }: Scanner, bytes: Buffer, start: number, end: number): number {
-  if (bytes !== lent || bytes !== loaded || start < from || end > to) load(memory, bytes, start, end)
+  if (bytes !== loaded || start < from || end > to) load(memory, bytes, start, end)
   return scan(TEXT + start - from, TEXT + end - from, from - TEXT)
 }
 
 function load(memory: Uint8Array, bytes: Buffer, start: number, end: number): void {
-  loaded = bytes
+  const isLent = bytes === lent
+  loaded = isLent ? bytes : undefined
   from = start
-  to = bytes === lent ? Math.min(bytes.length, Math.max(end, start + WINDOW_BYTES)) : end
+  to = isLent ? Math.min(bytes.length, Math.max(end, start + WINDOW_BYTES)) : end
   memory.set(new Uint8Array(bytes.buffer, bytes.byteOffset + start, to - start), TEXT)
 }
