@@ -169,6 +169,8 @@ export class Supervisor {
       pool: spec.id,
       revision: spec.revision,
     })
+    // 0: it may take for ever.
+    if (spec.startTimeoutMs === 0) return
     this.#core.timers.set(this.#core.nowMs + spec.startTimeoutMs, () => {
       if (worker.generation !== generation || worker.state !== 'starting') return
       this.endBroken(worker, 'worker_exited', { why: 'it was not ready within start_timeout_sec' })

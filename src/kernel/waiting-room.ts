@@ -21,21 +21,22 @@ export class WaitingRoom {
   /** No worker is ready for the message at hand. */
   enter(client: Client, pool: Pool, isRequest: boolean): void {
     const { core, flow } = this.#board
+    const { isLazy, startTimeoutMs, limits } = pool.spec
+    if (core.phase === 'running') this.#board.supervisor.wake(pool)
     if (!pool.isExpectingWorker || core.phase !== 'running') {
-      const why = pool.workers.find((worker) => worker.lastError !== undefined)?.lastError
-      const detail = { pool: pool.spec.id, ...(why === undefined ? {} : { why }) }
-      return this.#board.refuse(client, isRequest, 'no_worker', detail)
+      return this.#board.refuse(client, isRequest, 'no_worker', detailOf(pool))
     }
-    const limitBytes = pool.spec.limits.maxOutputQueueBytes
-    // Nobody can be paused for an exchange of the gateway's.
-    if (client.isInternal && pool.waitingBytes > limitBytes)
+    const limitBytes = limits.maxOutputQueueBytes
+    // Nobody can be paused for an exchange of the gateway's, nor for a start on demand, which may take long.
+    if ((client.isInternal || isLazy) && pool.waitingBytes > limitBytes)
       return this.#board.refuse(client, isRequest, 'overloaded', { pool: pool.spec.id })
     const line = this.#board.copyLine()
-    pool.waiting.push({ client, line, isRequest, untilMs: core.nowMs + FIXED.workerWaitMs })
+    const waitMs = isLazy ? startTimeoutMs : FIXED.workerWaitMs
+    pool.waiting.push({ client, line, isRequest, untilMs: core.nowMs + waitMs })
     pool.waitingBytes += line.length
     if (isRequest) client.pendingCount++
     if (pool.waiting.length === 1) this.#arm(pool)
-    if (pool.waitingBytes > limitBytes && client.blockedOn === undefined) flow.block(client, pool.gate)
+    if (!isLazy && pool.waitingBytes > limitBytes && client.blockedOn === undefined) flow.block(client, pool.gate)
   }
 
   /** A worker of the pool is there: those who waited go first, in order. */
@@ -93,7 +94,7 @@ export class WaitingRoom {
       client.pendingCount--
       envelope.read(line, 0, line.length - 1)
       const reason = core.phase === 'running' ? 'no_worker' : 'shutting_down'
-      this.#board.fail(client, envelope.idSpelling(), reason, { pool: pool.spec.id })
+      this.#board.fail(client, envelope.idSpelling(), reason, detailOf(pool))
     }
   }
 
@@ -104,4 +105,9 @@ export class WaitingRoom {
       this.#board.flow.release(pool.gate)
     }
   }
+}
+
+function detailOf({ spec, workers }: Pool): Record<string, unknown> {
+  const why = workers.find((worker) => worker.lastError !== undefined)?.lastError
+  return { pool: spec.id, ...(why === undefined ? {} : { why }) }
 }
