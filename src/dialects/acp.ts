@@ -10,6 +10,7 @@ export const ACP: Dialect = {
   name: 'acp',
   hasSessions: true,
   cuts: [FIELD.pool],
+  sessionFields: [FIELD.sessionId, FIELD.paramsSessionId, FIELD.innerSessionId, FIELD.childSessionId],
   cancelledCode: CODE.requestCancelled,
   cancel: { method: '$/cancel_request', key: 'requestId', unlessMethods: ['initialize', 'session/prompt'] },
   farewell: { cancelTurn: 'session/cancel', closeSession: 'session/close' },

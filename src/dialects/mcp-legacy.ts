@@ -14,6 +14,7 @@ const asks = { to: ['task', 'sole'] } as const
 export const MCP_LEGACY: Dialect = {
   name: 'mcp-legacy',
   hasSessions: false,
+  sessionFields: [],
   cuts: [FIELD.pool, FIELD.sessionId, FIELD.traceId],
   cancelledCode: CODE.internalError,
   progressToken: FIELD.metaProgressToken,

@@ -11,6 +11,7 @@ const subscribed = { to: ['subscription'] } as const
 export const MCP_MODERN: Dialect = {
   name: 'mcp-modern',
   hasSessions: false,
+  sessionFields: [],
   cuts: [FIELD.pool, FIELD.sessionId, FIELD.traceId],
   cancelledCode: CODE.internalError,
   progressToken: FIELD.metaProgressToken,

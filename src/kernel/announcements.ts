@@ -6,12 +6,12 @@
  * The worker is never paused for them; beyond the bound they are dropped and counted.
  */
 import { FIELD } from '../wire/fields.ts'
-import { isSpace, skipValue } from '../wire/json-text.ts'
+import { isSpace, skipSpace, skipValue } from '../wire/json-text.ts'
 import type { WorkerRow } from './dialect.ts'
 import { FIXED } from './limits.ts'
 import type { Client, Worker } from './peers.ts'
 import type { Request } from './requests.ts'
-import type { Edit } from './splice.ts'
+import { type Edit, replace } from './splice.ts'
 import type { Switchboard } from './switchboard.ts'
 import type { SessionId } from './vocabulary.ts'
 
@@ -27,15 +27,16 @@ export class Announcements {
 
   /** The answer to a request whose row says something of sessions or subscriptions is at hand. */
   settle(request: Request, worker: Worker): void {
-    const { client, row, sessionId } = request
+    const { client, row, sessionId, sessionAtWorker } = request
     const { core, envelope } = this.#board
     const isResult = envelope.has(FIELD.result)
     if (row?.session === 'announced') this.#settleAnnounced(request, worker, isResult)
-    if (sessionId !== undefined && worker.claims.get(sessionId) === request) worker.claims.delete(sessionId)
+    if (sessionAtWorker !== undefined && worker.claims.get(sessionAtWorker) === request)
+      worker.claims.delete(sessionAtWorker)
     if (row?.opens === 'each' && !worker.hasWelcomed) this.#learnTongue(worker, isResult)
     if (client === undefined || !isResult) return
     if (row?.session === 'claimed' && sessionId !== undefined && !client.sessions.has(sessionId)) {
-      core.sessions.bind(sessionId, client, worker)
+      core.sessions.bind(sessionId, client, worker, sessionAtWorker)
     }
     if (row?.session === 'ended' && sessionId !== undefined) {
       const session = client.sessions.get(sessionId)
@@ -53,15 +54,15 @@ export class Announcements {
 
   #settleAnnounced(request: Request, worker: Worker, isResult: boolean): void {
     worker.announcing--
-    const name = isResult ? this.#board.envelope.text(FIELD.resultSessionId) : undefined
-    if (name === undefined) return
+    const id = isResult ? this.#board.envelope.text(FIELD.resultSessionId) : undefined
+    if (id === undefined) return
     const { client } = request
-    if (client !== undefined) {
-      if (!client.sessions.has(name) && !worker.sessions.has(name)) this.#board.core.sessions.bind(name, client, worker)
-      return
-    }
     // Nobody is left to own it.
-    this.closeOrphan(worker, name, request)
+    if (client === undefined) return this.closeOrphan(worker, id, request)
+    if (worker.sessions.has(id)) return
+    const { sessionNames, sessions } = this.#board.core
+    const name = sessionNames?.announce(worker.pool.spec.id, id) ?? id
+    if (!client.sessions.has(name)) sessions.bind(name, client, worker, id)
   }
 
   /** The client that asked for the session has gone: an agent that can is told to close it. */
@@ -76,7 +77,7 @@ export class Announcements {
     if (row?.session !== 'announced') return undefined
     const name = this.#board.envelope.text(FIELD.resultSessionId)
     if (name === undefined) return undefined
-    return client.sessions.get(name)?.worker === worker ? undefined : name
+    return worker.sessions.get(name)?.client === client ? undefined : name
   }
 
   #learnCapabilities(client: Client, worker: Worker): void {
@@ -98,8 +99,9 @@ export class Announcements {
   /** A list of sessions shows a client its own and what can be loaded, never another client's live ones. */
   editsFor({ row }: Request, client: Client, worker: Worker): Edit[] {
     const { envelope } = this.#board
-    if (!row?.listsSessions || !envelope.has(FIELD.resultSessions)) return []
+    if (!row?.listsSessions || !envelope.has(FIELD.resultSessions)) return this.#renameResult(worker)
     const edits: Edit[] = []
+    const renames: Edit[] = []
     for (const element of elementsOf(
       envelope.bytes,
       envelope.startOf(FIELD.resultSessions),
@@ -111,15 +113,31 @@ export class Announcements {
         typeof name === 'string' &&
         (owner ?? (this.#board.core.sessions.isForeign(name, client) ? undefined : client)) !== client
       if (isForeign) edits.push({ start: element.start, end: element.cutEnd, text: NOTHING })
+      else if (typeof name === 'string') renames.push(...this.#renameListed(worker, element, name))
     }
-    return dropTrailingComma(envelope.bytes, edits, envelope.endOf(FIELD.resultSessions))
+    return [...dropTrailingComma(envelope.bytes, edits, envelope.endOf(FIELD.resultSessions)), ...renames]
+  }
+
+  #renameResult(worker: Worker): Edit[] {
+    const { core, envelope } = this.#board
+    const id = core.sessionNames === undefined ? undefined : envelope.text(FIELD.resultSessionId)
+    const name = id === undefined ? undefined : this.#board.nameAtClient(worker, id)
+    return name === id ? [] : [replace(envelope, FIELD.resultSessionId, JSON.stringify(name))]
+  }
+
+  #renameListed(worker: Worker, { start, end }: Span, id: SessionId): Edit[] {
+    const name = this.#board.nameAtClient(worker, id)
+    const { bytes } = this.#board.envelope
+    const value = name === id ? undefined : memberOf(bytes, start, end, 'sessionId')
+    return value === undefined ? [] : [{ ...value, text: Buffer.from(JSON.stringify(name)) }]
   }
 
   /** A child session belongs to the client of its parent from the moment it is named. */
   adopt(worker: Worker, client: Client, name: SessionId | undefined): void {
-    if (name === undefined || worker.sessions.has(name) || client.sessions.has(name)) return
-    if (client.sessions.size >= this.#board.core.spec.limits.maxSessionsPerClient) return
-    this.#board.core.sessions.bind(name, client, worker)
+    if (name === undefined || worker.sessions.has(name)) return
+    const known = this.#board.nameAtClient(worker, name)
+    if (client.sessions.has(known) || client.sessions.size >= this.#board.core.spec.limits.maxSessionsPerClient) return
+    this.#board.core.sessions.bind(known, client, worker, name)
   }
 
   /** True when the message at hand waits for the answer that may announce its session. */
@@ -157,12 +175,26 @@ function fieldsOf({ envelope }: Switchboard): { bytes: Buffer; startOf: number; 
   return { bytes: envelope.bytes, startOf: envelope.startOf(FIELD.result), endOf: envelope.endOf(FIELD.result) }
 }
 
+interface Span {
+  readonly start: number
+  readonly end: number
+}
+
+/** Where the value of an object's last member with this key lies. */
+function memberOf(bytes: Buffer, start: number, end: number, key: string): Span | undefined {
+  let found: Span | undefined
+  for (let at = skipSpace(bytes, start + 1, end); at < end - 1; ) {
+    const keyEnd = skipValue(bytes, at, end)
+    const value = skipSpace(bytes, skipSpace(bytes, keyEnd, end) + 1, end)
+    const valueEnd = skipValue(bytes, value, end)
+    if (JSON.parse(bytes.utf8Slice(at, keyEnd)) === key) found = { start: value, end: valueEnd }
+    at = skipSpace(bytes, skipSpace(bytes, valueEnd, end) + 1, end)
+  }
+  return found
+}
+
 /** Where the elements of an array lie; `cutEnd` includes the comma behind. */
-function* elementsOf(
-  bytes: Buffer,
-  start: number,
-  end: number,
-): Generator<{ start: number; end: number; cutEnd: number }> {
+function* elementsOf(bytes: Buffer, start: number, end: number): Generator<Span & { readonly cutEnd: number }> {
   if (bytes[start] !== 0x5b) return
   let at = start + 1
   for (;;) {

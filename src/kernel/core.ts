@@ -8,6 +8,7 @@ import type { DropReason, Reason } from './faults.ts'
 import type { Client, Peer, Worker } from './peers.ts'
 import type { Pool } from './pools.ts'
 import { Requests } from './requests.ts'
+import { SessionNames } from './session-names.ts'
 import { Sessions } from './sessions.ts'
 import { Timers } from './timers.ts'
 import type { BusSpec, ClientId, PoolId, WorkerId } from './vocabulary.ts'
@@ -21,6 +22,8 @@ export class Core {
   readonly workers = new Map<WorkerId, Worker>()
   readonly pools = new Map<PoolId, Pool>()
   readonly sessions = new Sessions()
+  /** Only where workers choose ids without knowing of each other, and their clients do not tell them apart. */
+  readonly sessionNames: SessionNames | undefined
   readonly requests = new Requests(() => this.nowMs)
   readonly timers = new Timers()
   readonly dropped = new Map<DropReason, number>()
@@ -35,6 +38,7 @@ export class Core {
   constructor(spec: BusSpec, chance: () => number) {
     this.spec = spec
     this.chance = chance
+    if (spec.addressing !== undefined) this.sessionNames = new SessionNames(chance)
   }
 
   log(level: LogLevel, text: string, about: Record<string, unknown> = {}): void {

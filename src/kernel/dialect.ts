@@ -74,6 +74,8 @@ export interface Dialect {
   readonly otherFromWorker: WorkerRow
   /** Top-level fields that its workers do not know (contract 4.2.3). */
   readonly cuts: readonly Field[]
+  /** Where a call may name a session. */
+  readonly sessionFields: readonly Field[]
   /** Sessions are recorded only from answers. */
   readonly hasSessions: boolean
   /** Where a request names the token of its progress; absent: the protocol has none. */

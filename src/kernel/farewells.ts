@@ -75,18 +75,18 @@ export class Farewells {
 
   #cancelTurns(client: Client): void {
     for (let request = client.newest; request !== undefined; request = request.older) {
-      const { row, tongue, sessionId, worker } = request
+      const { row, tongue, sessionAtWorker: sessionId, worker } = request
       if (!row?.isTurn || sessionId === undefined || !worker.isAlive) continue
       this.#board.tell(worker, { jsonrpc: '2.0', method: tongue!.dialect.farewell!.cancelTurn, params: { sessionId } })
     }
   }
 
   #closeSessions(client: Client): void {
-    for (const { id, worker } of client.sessions.values()) {
+    for (const { idAtWorker, worker } of client.sessions.values()) {
       const farewell = worker.tongue?.dialect.farewell
       if (farewell === undefined || !worker.canClose || !worker.isAlive) continue
       if (worker.holder !== undefined && worker.pool.spec.sharing === 'isolated') continue
-      this.#board.ask(worker, farewell.closeSession, { sessionId: id }, () => {})
+      this.#board.ask(worker, farewell.closeSession, { sessionId: idAtWorker }, () => {})
     }
   }
 

@@ -42,6 +42,11 @@ export const FAULTS = {
     code: CODE.invalidRequest,
     message: 'The processes of this pool live for one call each: call it as AGENT::METHOD.',
   },
+  agent_required: {
+    code: CODE.invalidRequest,
+    message: 'Several agents are offered: name one in "agentId".',
+  },
+  unknown_agent: { code: CODE.methodNotFound, message: 'No agent has this id.' },
   unknown_pool: { code: CODE.methodNotFound, message: 'No pool has this name.' },
   unknown_method: { code: CODE.methodNotFound, message: 'The bus has no method of this name.' },
   session_not_owned: { code: CODE.sessionNotFound, message: 'The session belongs to another client.' },

@@ -26,6 +26,7 @@ interface Guest {
 interface Parked {
   readonly gate: Gate
   readonly lines: { readonly line: Buffer; readonly isRequest: boolean }[]
+  bytes: number
 }
 
 const SILENCE_MS = 10_000
@@ -217,7 +218,7 @@ export class Handshakes {
    */
   repeat(bond: Bond, then: () => void): void {
     const { worker, generation, tongue, initialize } = bond
-    if (!this.#parked.has(bond)) this.#parked.set(bond, { gate: new Gate(), lines: [] })
+    if (!this.#parked.has(bond)) this.#parked.set(bond, { gate: new Gate(), lines: [], bytes: 0 })
     const { key } = this.#board.core.requests.openOwn(worker, () => {
       if (bond.worker !== worker || bond.generation !== generation || !this.#parked.has(bond)) return
       const { words } = tongue.dialect
@@ -228,14 +229,22 @@ export class Handshakes {
     this.#board.tell(worker, { ...(JSON.parse(initialize!.toString()) as object), id: key })
   }
 
-  /** True when the message at hand waits; its client is not read from meanwhile. */
+  /** True when the message at hand waits, or was refused; its client is not read from meanwhile, unless others wait too. */
   parks(bond: Bond, isRequest: boolean): boolean {
     const parked = this.#parked.get(bond)
     if (parked === undefined) return false
     const { client } = bond
-    parked.lines.push({ line: this.#board.copyLine(), isRequest })
+    const { isLazy, limits, id } = bond.worker.pool.spec
+    // Behind one client there may be many, at work with other agents: it is never held up for one of them.
+    if (isLazy && parked.bytes > limits.maxOutputQueueBytes) {
+      this.#board.refuse(client, isRequest, 'overloaded', { pool: id })
+      return true
+    }
+    const line = this.#board.copyLine()
+    parked.lines.push({ line, isRequest })
+    parked.bytes += line.length
     if (isRequest) client.pendingCount++
-    if (client.blockedOn === undefined) this.#board.flow.block(client, parked.gate)
+    if (!isLazy && client.blockedOn === undefined) this.#board.flow.block(client, parked.gate)
     return true
   }
 

@@ -10,23 +10,26 @@ import type { ClientRow } from './dialect.ts'
 import type { Reason } from './faults.ts'
 import type { Handshakes } from './handshakes.ts'
 import type { Client, Worker } from './peers.ts'
+import { PoolChoice } from './pool-choice.ts'
 import type { Pool } from './pools.ts'
 import { type Request, spell } from './requests.ts'
 import { type Edit, replace, splice } from './splice.ts'
 import type { Switchboard } from './switchboard.ts'
 import { isDiscovery, type Tongue } from './tongue.ts'
-import type { PoolId, SessionId } from './vocabulary.ts'
+import type { SessionId } from './vocabulary.ts'
 
 type Local = NonNullable<ClientRow['local']>
 
 export class Inbound {
   readonly #board: Switchboard
+  readonly poolChoice: PoolChoice
   assignment!: Assignment
   handshakes!: Handshakes
   readonly #locals: Readonly<Record<Local, (client: Client, worker: Worker, bond: Bond, isRequest: boolean) => boolean>>
 
   constructor(board: Switchboard) {
     this.#board = board
+    this.poolChoice = new PoolChoice(board)
     this.#locals = {
       pong: (client) => this.#pong(client),
       level: (client, worker, bond) => this.#setLevel(client, worker, bond),
@@ -48,7 +51,7 @@ export class Inbound {
     const top = hasSessions && envelope.has(FIELD.sessionId) ? envelope.text(FIELD.sessionId) : undefined
     const inner = hasSessions && envelope.has(FIELD.paramsSessionId) ? envelope.text(FIELD.paramsSessionId) : undefined
     const known = this.#knownSession(client, top, inner)
-    const pool = known?.pool ?? this.#choosePool(client, isRequest)
+    const pool = known?.pool ?? this.poolChoice.choose(client, isRequest)
     if (pool === undefined) return
     if (pool.spec.isAioOnly) return this.#board.refuse(client, isRequest, 'aio_only', { pool: pool.spec.id })
     const tongue = this.#tongueOf(client, pool)
@@ -175,25 +178,6 @@ export class Inbound {
     this.assignment.maybeRelease(request.worker)
   }
 
-  /** Contract 6.3, for a message that no session binds. */
-  #choosePool(client: Client, isRequest: boolean): Pool | undefined {
-    const { core, envelope } = this.#board
-    const named = envelope.has(FIELD.pool) ? envelope.text(FIELD.pool) : (client.pool ?? core.spec.defaultPool)
-    if (named !== undefined) {
-      const pool = core.pools.get(named)
-      if (pool === undefined)
-        this.#board.refuse(client, isRequest, 'unknown_pool', { pool: named, pools: this.poolNames() })
-      return pool
-    }
-    if (core.pools.size === 1) for (const pool of core.pools.values()) return pool
-    this.#board.refuse(client, isRequest, 'pool_required', { pools: this.poolNames() })
-    return undefined
-  }
-
-  poolNames(): PoolId[] {
-    return [...this.#board.core.pools.keys()]
-  }
-
   // ---- spoken: a client and a worker that share a protocol ----
 
   #routeSpoken(
@@ -262,9 +246,17 @@ export class Inbound {
     if (named === undefined || client.sessions.has(named)) return undefined
     if (this.#isClaimedByOther(client, named) || this.#board.core.sessions.isForeign(named, client))
       return 'session_not_owned'
+    if (row?.session === 'claimed' && this.#isLiveElsewise(pool, named)) return 'session_not_owned'
     if (row?.session === 'claimed')
       return this.#hasRoomForSession(client, comingSessions(client)) ? undefined : 'too_many_sessions'
     return client.lost.has(named) ? 'session_lost' : undefined
+  }
+
+  /** What the client wants to have back has been made anew meanwhile, and is known by another name. */
+  #isLiveElsewise(pool: Pool, name: SessionId): boolean {
+    const known = this.#board.core.sessionNames?.find(name)
+    if (known === undefined || known.pool !== pool.spec.id) return false
+    return pool.workers.some((worker) => worker.sessions.has(known.id))
   }
 
   #isClaimedByOther(client: Client, name: SessionId): boolean {
@@ -386,7 +378,9 @@ export class Inbound {
     isRequest: boolean,
   ): void {
     const { core, envelope } = this.#board
+    const sessionAtWorker = named === undefined ? undefined : this.#idAtWorker(client, worker, row, named)
     const edits = this.#board.cuts(tongue.dialect)
+    if (core.sessionNames !== undefined) edits.push(...this.#board.renamesTo(worker, client, tongue.dialect))
     if (row?.cancels !== undefined) return this.#sendCancel(client, worker, row, edits)
     if (row?.answersToken !== undefined) return this.#sendToAsker(client, row, edits)
     if (row?.task !== undefined && worker.tasks.get(envelope.text(row.task) ?? '') !== client) {
@@ -398,6 +392,7 @@ export class Inbound {
     request.row = row
     request.tongue = tongue
     request.sessionId = named
+    request.sessionAtWorker = sessionAtWorker
     if (request.spelling !== undefined) edits.push(this.#idEdit(request))
     if (row !== undefined) this.#prepare(client, worker, row, request)
     const { progressToken } = tongue.dialect
@@ -407,6 +402,14 @@ export class Inbound {
       request.wantsLog = envelope.has(FIELD.metaLogLevel)
     } else if (envelope.has(FIELD.metaLogLevel)) request.wantsLog = true
     this.#board.forward(worker, edits)
+  }
+
+  #idAtWorker(client: Client, worker: Worker, row: ClientRow | undefined, name: SessionId): SessionId {
+    const session = client.sessions.get(name)
+    if (session !== undefined) return session.idAtWorker
+    const names = this.#board.core.sessionNames
+    if (names === undefined) return name
+    return row?.session === 'claimed' ? names.claim(worker.pool.spec.id, name) : (names.find(name)?.id ?? name)
   }
 
   /** What must be known before the answer comes. */
@@ -419,7 +422,7 @@ export class Inbound {
       this.#lendServers(client, worker)
     }
     if (row.session === 'claimed' && request.sessionId !== undefined && !client.sessions.has(request.sessionId)) {
-      worker.claims.set(request.sessionId, request)
+      worker.claims.set(request.sessionAtWorker!, request)
     }
   }
 

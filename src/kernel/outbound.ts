@@ -159,12 +159,19 @@ export class Outbound {
       for (const client of clients) return this.#ask(worker, client, row, edit)
       return this.#discard(worker, row, true)
     }
+    const edits = this.#editsOf(worker, edit)
     for (const client of clients) {
-      this.#board.forward(client, edit === undefined ? undefined : [edit])
+      this.#board.forward(client, edits)
       if (row.adopts !== undefined) this.#announcements.adopt(worker, client, this.#text(row.adopts))
     }
     if (row.tellsTask) this.#heedTask(worker)
     if (row.isFinal && subject !== undefined) this.#conclude(subject)
+  }
+
+  #editsOf(worker: Worker, edit: Edit | undefined): Edit[] | undefined {
+    const edits = edit === undefined ? undefined : [edit]
+    if (this.#board.core.sessionNames === undefined) return edits
+    return [...(edits ?? []), ...this.#board.renamesFrom(worker)]
   }
 
   #heedTask(worker: Worker): void {
@@ -189,7 +196,7 @@ export class Outbound {
     question.token = envelope.key(FIELD.metaProgressToken)
     const elicitationId = this.#text(FIELD.elicitationId)
     if (elicitationId !== undefined) remember(worker.elicitations, elicitationId, client)
-    const edits = edit === undefined ? [] : [edit]
+    const edits = this.#editsOf(worker, edit) ?? []
     if (question.isAliased) edits.push(replace(envelope, FIELD.id, spell(question.key)))
     this.#board.forward(client, edits)
   }

@@ -36,8 +36,9 @@ export class Request {
   tongue: Tongue | undefined
   /** The task it names. */
   taskId: string | undefined
-  /** The session it names. */
+  /** The session it names, as its client and as its worker knows it. */
   sessionId: SessionId | undefined
+  sessionAtWorker: SessionId | undefined
   /** The resource it subscribes to. */
   uri: string | undefined
   /** Its progress token at the worker, and as the client spelled it when that is another. */

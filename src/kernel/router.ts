@@ -130,7 +130,7 @@ export class Router {
     if (method !== 'bus::open' || !isFirst) return this.#board.refuse(client, isRequest, 'unknown_method', { method })
     const pool: unknown = JSON.parse(envelope.bytes.utf8Slice(envelope.start, envelope.end))?.params?.pool
     if (typeof pool !== 'string' || !core.pools.has(pool)) {
-      this.#board.fail(client, envelope.idSpelling(), 'unknown_pool', { pool, pools: this.#inbound.poolNames() })
+      this.#board.fail(client, envelope.idSpelling(), 'unknown_pool', { pool, pools: this.#inbound.poolChoice.names() })
       return this.#board.host.closeClient(client)
     }
     client.pool = pool

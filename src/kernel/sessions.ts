@@ -8,7 +8,10 @@ import type { Client, Worker } from './peers.ts'
 import type { SessionId } from './vocabulary.ts'
 
 export interface Session {
+  /** As its client knows it. */
   readonly id: SessionId
+  /** As its worker knows it: the same, but where names are made different (`session-names.ts`). */
+  readonly idAtWorker: SessionId
   readonly client: Client
   readonly worker: Worker
 }
@@ -17,11 +20,11 @@ export class Sessions {
   readonly #byId = new Map<SessionId, Set<Session>>()
   size = 0
 
-  bind(id: SessionId, client: Client, worker: Worker): Session {
-    const session: Session = { id, client, worker }
+  bind(id: SessionId, client: Client, worker: Worker, idAtWorker: SessionId = id): Session {
+    const session: Session = { id, idAtWorker, client, worker }
     client.sessions.set(id, session)
     client.lost.delete(id)
-    worker.sessions.set(id, session)
+    worker.sessions.set(idAtWorker, session)
     const owners = this.#byId.get(id)
     if (owners === undefined) this.#byId.set(id, new Set([session]))
     else owners.add(session)
@@ -39,7 +42,8 @@ export class Sessions {
 
   end(session: Session): void {
     if (session.client.sessions.get(session.id) === session) session.client.sessions.delete(session.id)
-    if (session.worker.sessions.get(session.id) === session) session.worker.sessions.delete(session.id)
+    const { sessions } = session.worker
+    if (sessions.get(session.idAtWorker) === session) sessions.delete(session.idAtWorker)
     const owners = this.#byId.get(session.id)
     if (owners === undefined || !owners.delete(session)) return
     if (owners.size === 0) this.#byId.delete(session.id)

@@ -12,9 +12,10 @@ import type { Flow } from './flow.ts'
 import type { Client, Peer, Worker } from './peers.ts'
 import type { Request } from './requests.ts'
 import { spell } from './requests.ts'
-import { cut, type Edit, splice } from './splice.ts'
+import { cut, type Edit, replace, splice } from './splice.ts'
 import type { Supervisor } from './supervisor.ts'
 import type { Tongues } from './tongue.ts'
+import type { SessionId } from './vocabulary.ts'
 
 /** What the router cannot do alone. */
 export interface RouterHost {
@@ -54,7 +55,36 @@ export class Switchboard {
 
   /** The edits that take out what the protocol of a worker does not know. */
   cuts(dialect: Dialect): Edit[] {
-    return cut(this.envelope, dialect.cuts)
+    const { addressing } = this.core.spec
+    return cut(this.envelope, addressing === undefined ? dialect.cuts : [...dialect.cuts, ...addressing.fields])
+  }
+
+  /** The edits that give every session of the call at hand the id by which the worker knows it. */
+  renamesTo(worker: Worker, client: Client, dialect: Dialect): Edit[] {
+    const names = this.core.sessionNames
+    if (names === undefined) return []
+    return this.#renames(dialect, (name) => {
+      const known = names.find(name)
+      return client.sessions.get(name)?.idAtWorker ?? (known?.pool === worker.pool.spec.id ? known.id : name)
+    })
+  }
+
+  /** And the name by which clients know it. */
+  renamesFrom(worker: Worker): Edit[] {
+    if (this.core.sessionNames === undefined || worker.tongue === undefined) return []
+    return this.#renames(worker.tongue.dialect, (id) => this.nameAtClient(worker, id))
+  }
+
+  nameAtClient(worker: Worker, id: SessionId): SessionId {
+    return worker.sessions.get(id)?.id ?? this.core.sessionNames?.nameOf(worker.pool.spec.id, id) ?? id
+  }
+
+  #renames(dialect: Dialect, rename: (from: SessionId) => SessionId): Edit[] {
+    return dialect.sessionFields.flatMap((field) => {
+      const from = this.envelope.text(field)
+      const to = from === undefined ? undefined : rename(from)
+      return to === undefined || to === from ? [] : [replace(this.envelope, field, JSON.stringify(to))]
+    })
   }
 
   /** A request is answered; a notification can only be counted. */

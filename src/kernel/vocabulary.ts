@@ -3,6 +3,7 @@
  *
  * Ids are branded: mixing the JSON-RPC id of a message with the number of a client is this field's own bug.
  */
+import type { Field } from '../wire/fields.ts'
 import type { Limits } from './limits.ts'
 
 /** The number of a client connection; never reused (contract 3.2). */
@@ -53,6 +54,19 @@ export interface BusSpec {
   readonly limits: Limits
   /** What is handed to the gateway instead of being routed: methods of the bus, or all that name an agent (aio.md 3.1). */
   readonly gateway?: 'off' | 'bus' | 'all'
+  /** Left out: messages name their pool by `pool` (contract 6.3). */
+  readonly addressing?: Addressing
+}
+
+/**
+ * How messages name their pool on a bus whose pools are agents that know nothing of each other: by these fields, and the
+ * names of sessions are made different where two agents choose the same.
+ */
+export interface Addressing {
+  /** Fields that may name a pool, in this order; they are cut before the worker gets the message. */
+  readonly fields: readonly Field[]
+  /** The result, as JSON, of a handshake that names no pool. */
+  readonly welcome: string
 }
 
 /** Where a client connected; what it may ask of the bus itself depends on it. `internal`: an exchange of the gateway's. */

@@ -1,0 +1,441 @@
+import { describe, expect, it } from 'vitest'
+import { DIALECTS } from '../dialects/index.ts'
+import { FIELD } from '../wire/fields.ts'
+import { Bus } from './bus.ts'
+import type { Action, BusEvent } from './events.ts'
+import { DEFAULT_LIMITS } from './limits.ts'
+import type { ClientId, PoolSpec, WorkerId } from './vocabulary.ts'
+
+// biome-ignore lint/suspicious/noExplicitAny: what a peer says has no type; tests look into it
+type Message = any
+
+const IDLE_MS = 600_000
+const START_MS = 900_000
+const CLIENT = 1 as ClientId
+const WELCOME = { protocolVersion: 1, agentInfo: { name: 'launcher' } }
+
+const agent = (id: string): PoolSpec => ({
+  id,
+  instances: 1,
+  maxInstances: 1,
+  sharing: 'shared',
+  protocol: 'acp',
+  era: 'auto',
+  restart: 'always',
+  startTimeoutMs: START_MS,
+  hangTimeoutMs: 0,
+  isLazy: true,
+  idleTimeoutMs: IDLE_MS,
+  limits: DEFAULT_LIMITS,
+  trace: false,
+  revision: id,
+})
+
+/** Agents that start when the test says so, and one client that asks them. */
+class Rig {
+  nowMs = 1_000
+  readonly atAgent = new Map<string, Message[]>()
+  readonly atClient: Message[] = []
+  readonly spawns: string[] = []
+  readonly stops: string[] = []
+  readonly #bus: Bus
+  readonly #of = new Map<string, { worker: WorkerId; generation: number }>()
+  readonly #names = new Map<WorkerId, string>()
+  #id = 0
+
+  constructor(ids: readonly string[] = ['a', 'b']) {
+    const addressing = {
+      fields: [FIELD.agentId, FIELD.paramsAgentId, FIELD.metaAgentId],
+      welcome: JSON.stringify(WELCOME),
+    }
+    const spec = { pools: ids.map(agent), defaultPool: undefined, limits: DEFAULT_LIMITS, addressing }
+    this.#bus = new Bus(spec, DIALECTS, () => 0.5)
+    this.#perform(this.#bus.start(this.nowMs))
+    this.apply({ type: 'client-opened', client: CLIENT, door: 'unix' })
+  }
+
+  apply(event: BusEvent): void {
+    this.#perform(this.#bus.apply(event, this.nowMs))
+  }
+
+  sendLine(line: string): void {
+    this.apply({ type: 'client-received', client: CLIENT, bytes: Buffer.from(`${line}\n`) })
+  }
+
+  send(message: object): void {
+    this.sendLine(JSON.stringify(message))
+  }
+
+  /** Sends a request and gives its id. */
+  ask(method: string, params: object, more: object = {}): number {
+    const id = ++this.#id
+    this.send({ jsonrpc: '2.0', id, method, params, ...more })
+    return id
+  }
+
+  runs(id: string): void {
+    this.apply({ type: 'worker-spawned', ...this.#of.get(id)!, pid: 7 })
+  }
+
+  fails(id: string, why: string): void {
+    this.apply({ type: 'worker-failed', ...this.#of.get(id)!, why })
+  }
+
+  dies(id: string): void {
+    this.apply({ type: 'worker-silent', ...this.#of.get(id)!, pipe: 'stdout' })
+    this.apply({ type: 'worker-exited', ...this.#of.get(id)!, code: 1, signal: null })
+  }
+
+  says(id: string, message: object): void {
+    const bytes = Buffer.from(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`)
+    this.apply({ type: 'worker-received', ...this.#of.get(id)!, bytes })
+  }
+
+  /** The agent answers what it was asked last. */
+  answers(id: string, result: object): void {
+    this.says(id, { id: this.last(id).id, result })
+  }
+
+  /** A session of the agent that calls it `sessionId`; gives the name at the client. */
+  newSession(id: string, sessionId: string): string {
+    this.ask('session/new', { cwd: '/', mcpServers: [] }, { agentId: id })
+    if (this.isStarting(id)) this.runs(id)
+    this.answers(id, { sessionId })
+    return this.atClient.at(-1).result.sessionId
+  }
+
+  isStarting(id: string): boolean {
+    return this.#bus.snapshot().workers.some(({ pool, state }) => pool === id && state === 'starting')
+  }
+
+  last(id: string): Message {
+    return this.atAgent.get(id)?.at(-1)
+  }
+
+  answerTo(id: number): Message {
+    return this.atClient.find((message) => message.id === id && message.method === undefined)
+  }
+
+  advance(ms: number): void {
+    const endMs = this.nowMs + ms
+    for (let due = this.#bus.nextDeadlineMs(); due !== undefined && due <= endMs; due = this.#bus.nextDeadlineMs()) {
+      this.nowMs = Math.max(this.nowMs, due)
+      this.apply({ type: 'tick' })
+    }
+    this.nowMs = endMs
+    this.apply({ type: 'tick' })
+  }
+
+  #perform(actions: readonly Action[]): void {
+    for (const action of actions) {
+      if (action.do === 'spawn-worker') {
+        this.#of.set(action.pool, { worker: action.worker, generation: action.generation })
+        this.#names.set(action.worker, action.pool)
+        this.spawns.push(action.pool)
+      }
+      if (action.do === 'stop-worker' && action.how !== 'bury') this.stops.push(this.#names.get(action.worker)!)
+    }
+    for (const peer of this.#bus.takeDirty()) {
+      const lines = Buffer.concat(peer.outbox.take()).toString().split('\n').filter(Boolean)
+      const messages = lines.map((line) => JSON.parse(line))
+      if (peer.kind === 'client') {
+        this.atClient.push(...messages)
+        this.apply({ type: 'client-wrote', client: peer.id, pendingBytes: 0 })
+        continue
+      }
+      const name = peer.pool.spec.id
+      this.atAgent.set(name, [...(this.atAgent.get(name) ?? []), ...messages])
+      this.apply({ type: 'worker-wrote', worker: peer.id, generation: peer.generation, pendingBytes: 0 })
+    }
+  }
+}
+
+const update = (sessionId: string, more: object = {}) => ({
+  method: 'session/update',
+  params: { sessionId, update: { sessionUpdate: 'x', ...more } },
+})
+
+describe('which agent', () => {
+  it('is read from the top, from params, from _meta, in this order, and cut', () => {
+    const rig = new Rig()
+    rig.ask('session/new', { agentId: 'b', _meta: { 'stdio-bus/agentId': 'nobody' }, cwd: '/' }, { agentId: 'a' })
+    rig.ask('session/new', { cwd: '/', _meta: { 'stdio-bus/agentId': 'nobody' }, agentId: 'b' })
+    rig.ask('session/new', { _meta: { 'stdio-bus/agentId': 'b' } })
+    rig.runs('a')
+    rig.runs('b')
+    expect(rig.atAgent.get('a')).toEqual([
+      { jsonrpc: '2.0', id: 1, method: 'session/new', params: { _meta: {}, cwd: '/' } },
+    ])
+    expect(rig.atAgent.get('b')!.map(({ params }) => params)).toEqual([{ cwd: '/', _meta: {} }, { _meta: {} }])
+  })
+
+  it.each([
+    '{"jsonrpc":"2.0","id":1,"method":"m","params":{"x":1},"agentId":"a"}',
+    '{"agentId":"a","jsonrpc":"2.0","id":1,"method":"m","params":{"x":1}}',
+    '{"jsonrpc":"2.0","id":1,"agentId" : "a" , "pool":"p","method":"m","params":{"agentId":"b","x":1}}',
+    '{"jsonrpc":"2.0","id":1,"method":"m","params":{"x":1,"agentId":"a"},"agentId":"a","pool":"p"}',
+    '{"jsonrpc":"2.0","id":1,"method":"m","params":{"x":1 , "agentId":"a" },"pool":"p" }',
+  ])('leaves no trace in %s', (line) => {
+    const rig = new Rig()
+    rig.sendLine(line)
+    rig.runs('a')
+    expect(rig.last('a')).toEqual({ jsonrpc: '2.0', id: 1, method: 'm', params: { x: 1 } })
+  })
+
+  it('must be named, and be there', () => {
+    const rig = new Rig()
+    const nobody = rig.ask('session/new', {})
+    const unknown = rig.ask('session/new', { agentId: 'c' })
+    rig.send({ jsonrpc: '2.0', method: 'session/cancel', params: { sessionId: 's' } })
+    expect(rig.answerTo(nobody).error).toMatchObject({
+      code: -32600,
+      data: { reason: 'agent_required', known: ['a', 'b'] },
+    })
+    expect(rig.answerTo(unknown).error).toMatchObject({
+      code: -32601,
+      data: { reason: 'unknown_agent', agentId: 'c', known: ['a', 'b'] },
+    })
+    expect(rig.spawns).toEqual([])
+  })
+
+  it('need not be named in an initialize: the bus answers it itself', () => {
+    const rig = new Rig()
+    const id = rig.ask('initialize', { protocolVersion: 1 })
+    expect(rig.answerTo(id)).toEqual({ jsonrpc: '2.0', id, result: WELCOME })
+    expect(rig.spawns).toEqual([])
+  })
+
+  it('follows from a known session, a lost one, or the request that is cancelled', () => {
+    const rig = new Rig()
+    const session = rig.newSession('a', 's')
+    const turn = rig.ask('session/prompt', { sessionId: session, prompt: [] }, { agentId: 'b' })
+    expect(rig.last('a')).toMatchObject({ id: turn, method: 'session/prompt' })
+    rig.send({ jsonrpc: '2.0', method: '$/cancel_request', params: { requestId: turn } })
+    expect(rig.last('a')).toMatchObject({ method: '$/cancel_request', params: { requestId: turn } })
+    rig.dies('a')
+    expect(rig.answerTo(turn).error.data.reason).toBe('worker_exited')
+    const late = rig.ask('session/prompt', { sessionId: session, prompt: [] })
+    expect(rig.answerTo(late).error).toMatchObject({ code: -32002, data: { reason: 'session_lost' } })
+    const load = rig.ask('session/load', { sessionId: session, cwd: '/', mcpServers: [] })
+    rig.runs('a')
+    rig.answers('a', {})
+    expect(rig.answerTo(load).result).toEqual({})
+    expect(rig.spawns).toEqual(['a', 'a'])
+  })
+})
+
+describe('an agent that starts on demand', () => {
+  it('starts with its first message, is initialised again after it died, and answers what it owed with errors', () => {
+    const rig = new Rig()
+    expect(rig.spawns).toEqual([])
+    rig.ask('initialize', { protocolVersion: 1, agentId: 'a' })
+    expect(rig.spawns).toEqual(['a'])
+    rig.runs('a')
+    rig.answers('a', { protocolVersion: 1 })
+    const owed = rig.ask('authenticate', { agentId: 'a' })
+    rig.dies('a')
+    expect(rig.answerTo(owed).error.data).toMatchObject({ reason: 'worker_exited', retryable: true })
+    expect(rig.spawns).toEqual(['a'])
+    const next = rig.ask('session/new', {}, { agentId: 'a' })
+    expect(rig.spawns).toEqual(['a', 'a'])
+    rig.runs('a')
+    const again = rig.last('a')
+    expect(again).toMatchObject({ method: 'initialize', params: { protocolVersion: 1 } })
+    expect(again.params).not.toHaveProperty('agentId')
+    rig.answers('a', { protocolVersion: 1 })
+    expect(rig.last('a')).toMatchObject({ id: next, method: 'session/new' })
+    expect(rig.atClient.filter(({ id }) => id === again.id)).toEqual([])
+  })
+
+  it('that is slow to say hello again holds up nobody else', () => {
+    const rig = new Rig()
+    rig.ask('initialize', { protocolVersion: 1, agentId: 'a' })
+    rig.runs('a')
+    rig.answers('a', { protocolVersion: 1 })
+    rig.dies('a')
+    const slow = rig.ask('session/new', {}, { agentId: 'a' })
+    rig.runs('a')
+    expect(rig.newSession('b', 's')).toBe('s')
+    rig.answers('a', { protocolVersion: 1 })
+    rig.answers('a', { sessionId: 't' })
+    expect(rig.answerTo(slow).result).toEqual({ sessionId: 't' })
+  })
+
+  it('is waited for as long as its start may take, and no longer', () => {
+    const rig = new Rig()
+    const id = rig.ask('session/new', {}, { agentId: 'a' })
+    rig.advance(START_MS - 1)
+    expect(rig.answerTo(id)).toBeUndefined()
+    rig.advance(1)
+    expect(rig.answerTo(id).error.data.reason).toBe('no_worker')
+  })
+
+  it('that cannot be had says why to all who wait, and is tried again with the next message', () => {
+    const rig = new Rig()
+    const [first, second] = [rig.ask('session/new', {}, { agentId: 'a' }), rig.ask('m', {}, { agentId: 'a' })]
+    rig.fails('a', 'no such package')
+    for (const id of [first, second])
+      expect(rig.answerTo(id).error).toMatchObject({
+        code: -32603,
+        data: { reason: 'no_worker', retryable: true, why: 'no such package' },
+      })
+    expect(rig.spawns).toEqual(['a'])
+    rig.newSession('a', 's')
+    expect(rig.spawns).toEqual(['a', 'a'])
+  })
+
+  it('that keeps ending is left alone until the window has room', () => {
+    const rig = new Rig()
+    for (let i = 0; i <= DEFAULT_LIMITS.maxRestarts; i++) {
+      rig.ask('m', {}, { agentId: 'a' })
+      rig.runs('a')
+      rig.dies('a')
+    }
+    const refused = rig.ask('m', {}, { agentId: 'a' })
+    expect(rig.answerTo(refused).error.data.reason).toBe('no_worker')
+    rig.advance(DEFAULT_LIMITS.restartWindowMs)
+    expect(rig.spawns).toHaveLength(1 + DEFAULT_LIMITS.maxRestarts)
+    rig.ask('m', {}, { agentId: 'a' })
+    expect(rig.isStarting('a')).toBe(true)
+  })
+
+  it('ends when it is idle, not before, and starts again when it is wanted', () => {
+    const rig = new Rig()
+    const session = rig.newSession('a', 's')
+    rig.advance(2 * IDLE_MS)
+    expect(rig.stops).toEqual([])
+    rig.ask('session/close', { sessionId: session })
+    rig.answers('a', {})
+    rig.advance(IDLE_MS - 1)
+    expect(rig.stops).toEqual([])
+    rig.advance(1)
+    expect(rig.stops).toEqual(['a'])
+    const id = rig.ask('session/new', {}, { agentId: 'a' })
+    rig.dies('a')
+    rig.runs('a')
+    rig.answers('a', { sessionId: 't' })
+    expect(rig.answerTo(id).result).toEqual({ sessionId: 't' })
+  })
+
+  it('is not idle while it owes an answer', () => {
+    const rig = new Rig()
+    rig.ask('m', {}, { agentId: 'a' })
+    rig.runs('a')
+    rig.advance(3 * IDLE_MS)
+    expect(rig.stops).toEqual([])
+  })
+})
+
+describe('two agents that choose the same session id', () => {
+  const collide = () => {
+    const rig = new Rig()
+    const [first, second] = [rig.newSession('a', 's'), rig.newSession('b', 's')]
+    return { rig, first, second }
+  }
+
+  it('are told apart by a name of the bus, restored on the way back', () => {
+    const { rig, first, second } = collide()
+    expect(first).toBe('s')
+    expect(second).not.toBe('s')
+    rig.ask('session/prompt', { sessionId: second, prompt: [] })
+    expect(rig.last('b').params).toEqual({ sessionId: 's', prompt: [] })
+    rig.says('b', update('s'))
+    expect(rig.atClient.at(-1).params.sessionId).toBe(second)
+    rig.says('a', update('s'))
+    expect(rig.atClient.at(-1).params.sessionId).toBe('s')
+    rig.ask('session/fork', { sessionId: second })
+    expect(rig.last('b').params.sessionId).toBe('s')
+  })
+
+  it('ask their own client, and get its answer', () => {
+    const { rig, second } = collide()
+    rig.says('a', { id: 1, method: 'session/request_permission', params: { sessionId: 's' } })
+    rig.says('b', { id: 1, method: 'session/request_permission', params: { sessionId: 's' } })
+    const [one, two] = rig.atClient.slice(-2)
+    expect([one.params.sessionId, two.params.sessionId]).toEqual(['s', second])
+    expect(two.id).not.toBe(one.id)
+    rig.send({ jsonrpc: '2.0', id: two.id, result: 'for b' })
+    rig.send({ jsonrpc: '2.0', id: one.id, result: 'for a' })
+    expect(rig.last('a')).toEqual({ jsonrpc: '2.0', id: 1, result: 'for a' })
+    expect(rig.last('b')).toEqual({ jsonrpc: '2.0', id: 1, result: 'for b' })
+  })
+
+  it('are told apart in lists, in child sessions and in what came too early', () => {
+    const { rig, second } = collide()
+    const list = rig.ask('session/list', {}, { agentId: 'b' })
+    rig.answers('b', {
+      sessions: [
+        { sessionId: 's', title: 'sessionId' },
+        { cwd: '/', sessionId: 'u' },
+      ],
+      more: 1,
+    })
+    expect(rig.answerTo(list).result).toEqual({
+      sessions: [
+        { sessionId: second, title: 'sessionId' },
+        { cwd: '/', sessionId: 'u' },
+      ],
+      more: 1,
+    })
+    rig.says('a', update('s', { sessionId: 'u' }))
+    const child = rig.atClient.at(-1).params.update.sessionId
+    expect(child).not.toBe('u')
+    rig.says('a', update('u'))
+    expect(rig.atClient.at(-1).params.sessionId).toBe(child)
+    rig.ask('session/new', {}, { agentId: 'a' })
+    rig.says('a', update('v'))
+    rig.answers('a', { sessionId: 'v' })
+    expect(rig.atClient.at(-1).params.sessionId).toBe('v')
+  })
+
+  it('a listed session is loaded where it was listed', () => {
+    const { rig } = collide()
+    rig.ask('session/list', {}, { agentId: 'b' })
+    rig.answers('b', { sessions: [{ sessionId: 'old' }] })
+    const load = rig.ask('session/load', { sessionId: 'old' })
+    expect(rig.last('b')).toMatchObject({ id: load, params: { sessionId: 'old' } })
+    rig.says('b', update('old'))
+    expect(rig.atClient.at(-1).params.sessionId).toBe('old')
+    rig.answers('b', {})
+    const other = rig.newSession('a', 'old')
+    expect(other).not.toBe('old')
+  })
+
+  it('an id that an agent uses again after it was started anew is another session', () => {
+    const { rig, first } = collide()
+    rig.dies('a')
+    const again = rig.newSession('a', 's')
+    expect(again).not.toBe(first)
+    const late = rig.ask('session/prompt', { sessionId: first })
+    expect(rig.answerTo(late).error.data.reason).toBe('session_lost')
+    const load = rig.ask('session/load', { sessionId: first })
+    expect(rig.answerTo(load).error.data.reason).toBe('session_not_owned')
+    rig.ask('session/prompt', { sessionId: again })
+    expect(rig.last('a').params.sessionId).toBe('s')
+  })
+
+  it('a lost session is loaded under the name that the client knows', () => {
+    const { rig, second } = collide()
+    rig.dies('b')
+    const load = rig.ask('session/load', { sessionId: second })
+    rig.runs('b')
+    expect(rig.last('b').params.sessionId).toBe('s')
+    rig.answers('b', {})
+    expect(rig.answerTo(load).result).toEqual({})
+    rig.says('b', update('s'))
+    expect(rig.atClient.at(-1).params.sessionId).toBe(second)
+  })
+
+  it('are cancelled and closed by their own ids when the client goes', () => {
+    const { rig, second } = collide()
+    rig.ask('initialize', { agentId: 'b' })
+    rig.answers('b', { agentCapabilities: { sessionCapabilities: { close: {} } } })
+    rig.ask('session/prompt', { sessionId: second })
+    rig.apply({ type: 'client-closed', client: CLIENT })
+    const told = rig.atAgent.get('b')!.slice(-2)
+    expect(told.map(({ method, params }) => [method, params])).toEqual([
+      ['session/cancel', { sessionId: 's' }],
+      ['session/close', { sessionId: 's' }],
+    ])
+  })
+})
