@@ -1,0 +1,101 @@
+/**
+ * Figures as a table for the terminal and for docs/reliability.md. Invents nothing: the page has what the run has counted.
+ *
+ * Only the text between this run's own markers is replaced; the rest of the page belongs to others.
+ */
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { cpus } from 'node:os'
+import { fileURLToPath } from 'node:url'
+
+const PAGE = fileURLToPath(new URL('../../docs/reliability.md', import.meta.url))
+const HEADING =
+  '# Reliability\n\nWhat is proved, how, and with which figures; the tables are written by the runs themselves.\n'
+
+const whole = (value) => Math.round(value).toLocaleString('en-US')
+const errorsText = (errors) =>
+  Object.entries(errors)
+    .sort(([, one], [, other]) => other - one)
+    .map(([reason, count]) => `${reason} ${whole(count)}`)
+    .join(', ')
+
+const COLUMNS = [
+  ['scenario', (row) => row.name],
+  ['requests', (row) => whole(row.requests)],
+  ['answered', (row) => whole(row.answered)],
+  ['errors by reason', (row) => errorsText(row.errors)],
+  ['closed', (row) => whole(row.closed)],
+  ['lost', (row) => whole(row.lost)],
+  ['doubled', (row) => whole(row.doubled)],
+  ['misdelivered', (row) => whole(row.misdelivered)],
+  ['orphans', (row) => whole(row.orphans)],
+  ['leaked fds', (row) => whole(row.leaked)],
+  ['peak RSS MiB', (row) => whole(row.peakRssMib)],
+  ['verdict', (row) => (row.violations.length === 0 ? 'held' : `VIOLATED: ${row.violations.join('; ')}`)],
+]
+
+const HOSTILE_COLUMNS = [
+  ['attack', (row) => row.name],
+  ['lines sent', (row) => whole(row.lines)],
+  ['answered', (row) => whole(row.answered)],
+  ['errors by reason', (row) => errorsText(row.errors)],
+  ['peak RSS MiB', (row) => `${whole(row.peakRssMib)} of ${whole(row.boundMib)}`],
+  ['p99 of others ms', (row) => row.p99Ms.toFixed(2)],
+  ['of quiet', (row) => row.ratio.toFixed(2)],
+]
+
+/** A Markdown table whose columns line up in a terminal as well. */
+function tableOf(columns, rows) {
+  const cells = [columns.map(([title]) => title), ...rows.map((row) => columns.map(([, spell]) => spell(row)))]
+  const widths = columns.map((_, index) => Math.max(...cells.map((line) => line[index].length)))
+  const spelled = cells.map((line) => `| ${line.map((text, index) => text.padEnd(widths[index])).join(' | ')} |`)
+  spelled.splice(1, 0, `|${widths.map((width) => '-'.repeat(width + 2)).join('|')}|`)
+  return spelled.join('\n')
+}
+
+export const chaosTable = (sheets) => tableOf(COLUMNS, sheets)
+export const hostileTable = (attacks) => tableOf(HOSTILE_COLUMNS, attacks)
+
+const setting = ({ seed, durationMs }) =>
+  `\`npm run chaos -- --seed ${seed}\`, ${whole(durationMs / 1000)} s, Node ${process.version}, ${cpus().length} cores (${cpus()[0].model}).`
+
+function chaosSection(sheets, run) {
+  const legend = sheets.map(({ name, title, facts }) => `- **${name}**: ${title}. ${facts.join('; ')}.`).join('\n')
+  return `## Faults on the real program
+
+${setting(run)} The daemon as it is shipped, on loopback, with real processes.
+
+${chaosTable(sheets)}
+
+Every request is in exactly one column: *answered* by a worker, an *error* of the bus by its reason, or *closed* where the
+bus itself was killed and the closed socket is the answer. Clients use the same ids at the same time and every payload carries its
+client and number, so an answer at the wrong client or a second one is seen. Orphans are counted 3 s after the end of the
+bus, descriptors when it is at rest again.
+
+${legend}`
+}
+
+function hostileSection({ attacks, quiet }, run) {
+  return `## Limits against hostile clients
+
+${setting(run)} Others, on another worker, see a quiet p99 of ${quiet.p99Ms.toFixed(2)} ms (p50 ${quiet.p50Ms.toFixed(2)} ms); the bound under attack is
+three times that. Memory: what the bus holds at rest, \`max_total_buffer\` and the room the runtime needs to turn garbage over.
+Attackers and the workers they reach run at the lowest priority, so that the figures show the bus and not how two cores are shared out.
+
+${hostileTable(attacks)}`
+}
+
+/** Puts the sections of this run into the page. */
+export function writePage(sheets, hostile, run) {
+  let page = existsSync(PAGE) ? readFileSync(PAGE, 'utf8') : HEADING
+  page = replaceSection(page, 'chaos', chaosSection(sheets, run))
+  page = replaceSection(page, 'hostile', hostileSection(hostile, run))
+  writeFileSync(PAGE, page)
+}
+
+function replaceSection(page, name, text) {
+  const [begin, end] = [`<!-- ${name}:begin -->`, `<!-- ${name}:end -->`]
+  const section = `${begin}\n${text}\n${end}`
+  const from = page.indexOf(begin)
+  if (from === -1) return `${page.trimEnd()}\n\n${section}\n`
+  return page.slice(0, from) + section + page.slice(page.indexOf(end) + end.length)
+}

@@ -1,0 +1,66 @@
+/**
+ * `npm run chaos [-- --quick] [--only NAME] [--seed N]`: faults and floods on the real program, and what came of them.
+ *
+ * Exit 1 on any violation. Only a whole run, neither quick nor of one scenario, writes docs/reliability.md.
+ */
+import { parseArgs } from 'node:util'
+import { chaosTable, hostileTable, writePage } from './report.mjs'
+import { crowd } from './scenarios/crowd.mjs'
+import { descriptors } from './scenarios/descriptors.mjs'
+import { sigkill, sigterm } from './scenarios/end-of-bus.mjs'
+import { hostile } from './scenarios/hostile.mjs'
+import { kills } from './scenarios/kills.mjs'
+import { restartStorm } from './scenarios/restart-storm.mjs'
+import { slowReader } from './scenarios/slow-reader.mjs'
+import { stoppedWorker } from './scenarios/stopped-worker.mjs'
+import { Program } from './stage/program.mjs'
+import { Stage } from './stage/stage.mjs'
+
+const SCENARIOS = [kills, stoppedWorker, slowReader, descriptors, crowd, restartStorm, sigterm, sigkill, hostile]
+
+const { values } = parseArgs({
+  options: {
+    quick: { type: 'boolean', default: false },
+    only: { type: 'string' },
+    seed: { type: 'string', default: String(Date.now() % 1_000_000) },
+  },
+})
+const seed = Number(values.seed)
+const chosen = SCENARIOS.filter(({ name }) => values.only === undefined || name === values.only)
+if (chosen.length === 0 || !Number.isSafeInteger(seed)) {
+  console.error(`usage: --only ${SCENARIOS.map(({ name }) => name).join('|')}, --seed a whole number`)
+  process.exit(2)
+}
+
+async function play(program, scenario) {
+  const stage = new Stage(program, { name: scenario.name, seed, isQuick: values.quick })
+  const startMs = performance.now()
+  process.stdout.write(`${scenario.name} ... `)
+  try {
+    await scenario.run(stage)
+  } catch (error) {
+    stage.check(false, `the scenario broke off: ${error.stack}`)
+  }
+  await stage.clear()
+  const sheet = { ...stage.sheet(), title: scenario.title, extra: stage.extra }
+  const verdict = sheet.violations.length === 0 ? 'held' : `VIOLATED\n  ${sheet.violations.join('\n  ')}`
+  console.log(`${((performance.now() - startMs) / 1000).toFixed(1)} s, ${verdict}`)
+  return sheet
+}
+
+console.log(`seed ${seed}; again: npm run chaos -- --seed ${seed}${values.quick ? ' --quick' : ''}`)
+const startMs = performance.now()
+const program = new Program()
+const sheets = []
+for (const scenario of chosen) sheets.push(await play(program, scenario))
+const isSound = sheets.every(({ violations }) => violations.length === 0)
+if (isSound) program.remove()
+else console.log(`logs of the buses are kept below ${program.folder}`)
+
+const attacks = sheets.find(({ name }) => name === 'hostile')?.extra
+console.log(`\n${chaosTable(sheets)}\n`)
+for (const { name, facts } of sheets) for (const fact of facts) console.log(`${name}: ${fact}`)
+if (attacks !== undefined) console.log(`\n${hostileTable(attacks.attacks)}`)
+if (values.only === undefined && !values.quick && attacks !== undefined)
+  writePage(sheets, attacks, { seed, durationMs: performance.now() - startMs })
+process.exit(isSound ? 0 : 1)

@@ -1,0 +1,1 @@
+export const hostile = { name: 'hostile', title: 'x', async run() {} }

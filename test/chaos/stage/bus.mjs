@@ -1,0 +1,176 @@
+/**
+ * One running bus in a folder of its own, seen from outside: its status, descriptors, memory and processes.
+ *
+ * Its log goes to a file, so that nobody here can hold it up. However a scenario ends, `clear` leaves no process behind.
+ */
+import { spawn } from 'node:child_process'
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import { descendantsOf, descriptorCount, peakRssMib, processesWorkingIn, signal, stillAlive } from './processes.mjs'
+import { eventually, sleep } from './waiting.mjs'
+
+const READY_MS = 20_000
+const STATUS_MS = 10_000
+/** Contract 5.4: after the end of the bus its processes are gone within this time. */
+const ORPHAN_MS = 3_000
+
+export class Bus {
+  folder
+  socket
+  control
+  exit
+  #child
+  #hasExited = false
+  #main
+
+  constructor(main, folder, config, { descriptors, args = [] } = {}) {
+    mkdirSync(join(folder, 'home'), { recursive: true })
+    this.#main = main
+    this.folder = folder
+    this.socket = join(folder, 'bus.sock')
+    this.control = join(folder, 'control.sock')
+    const file = join(folder, 'bus.json')
+    writeFileSync(file, JSON.stringify(config, null, 2))
+    const doors = ['--unix', this.socket, '--tcp', '127.0.0.1:0', '--control', this.control]
+    this.#spawn([process.execPath, main, 'serve', '--config', file, ...doors, ...args], descriptors)
+  }
+
+  static async start(...given) {
+    const bus = new Bus(...given)
+    const status = await eventually(async () => bus.#hasExited || (await bus.status()), READY_MS, 50)
+    if (status === undefined || bus.#hasExited) throw new Error(`the bus did not start:\n${bus.log()}`)
+    bus.addresses = status.addresses
+    return bus
+  }
+
+  #spawn(words, descriptors) {
+    const log = openSync(join(this.folder, 'bus.log'), 'a')
+    const [command, ...args] =
+      descriptors === undefined ? words : ['/bin/sh', '-c', `ulimit -n ${descriptors}; exec "$@"`, 'sh', ...words]
+    const env = { PATH: process.env.PATH, HOME: join(this.folder, 'home'), LANG: 'C.UTF-8' }
+    this.#child = spawn(command, args, { cwd: this.folder, env, stdio: ['ignore', 'ignore', log] })
+    closeSync(log)
+    this.exit = new Promise((resolve) =>
+      this.#child.once('exit', (code, name) => {
+        this.#hasExited = true
+        resolve({ code, signal: name })
+      }),
+    )
+  }
+
+  get pid() {
+    return this.#child.pid
+  }
+
+  get hasExited() {
+    return this.#hasExited
+  }
+
+  get peakRssMib() {
+    return peakRssMib(this.pid)
+  }
+
+  address(door) {
+    return this.addresses.find((address) => address.startsWith(`${door}:`))
+  }
+
+  log() {
+    return readFileSync(join(this.folder, 'bus.log'), 'utf8')
+  }
+
+  /** How often a line of the log has `text`. */
+  logged(text) {
+    return this.log().split(text).length - 1
+  }
+
+  /** What the bus says of itself, or undefined while it does not answer. */
+  status() {
+    return new Promise((resolve) => {
+      const socket = connect(this.control)
+      const give = (answer) => {
+        clearTimeout(timer)
+        socket.destroy()
+        resolve(answer)
+      }
+      const timer = setTimeout(give, STATUS_MS)
+      socket.once('error', () => give())
+      let text = ''
+      socket.on('data', (chunk) => {
+        text += chunk
+        if (text.endsWith('\n')) give(JSON.parse(text).result)
+      })
+      socket.write('{"jsonrpc":"2.0","id":1,"method":"status"}\n')
+    })
+  }
+
+  async worker(pool, where = () => true) {
+    const { workers } = await this.status()
+    return workers.find((worker) => worker.pool === pool && worker.pid !== null && where(worker))
+  }
+
+  allReady(timeoutMs = READY_MS) {
+    return eventually(
+      async () => (await this.status())?.workers.every(({ state }) => state === 'ready'),
+      timeoutMs,
+      100,
+    )
+  }
+
+  /** Descriptors once everything is quiet: no client but the asker, all workers ready, twice the same. */
+  async descriptorsAtRest() {
+    await this.allReady()
+    let before = -1
+    for (let now; (now = descriptorCount(this.pid)) !== before; await sleep(300)) before = now
+    return before
+  }
+
+  /** How many more descriptors are open than `before`, after giving them time to close. */
+  async leakedSince(before, timeoutMs = 35_000) {
+    await this.allReady(timeoutMs)
+    await eventually(() => descriptorCount(this.pid) <= before, 5_000, 100)
+    return Math.max(0, descriptorCount(this.pid) - before)
+  }
+
+  processes() {
+    return descendantsOf(this.pid)
+  }
+
+  signal(name) {
+    return signal(this.pid, name)
+  }
+
+  /** Ends it with `name` and gives how it ended and how many processes it left behind. */
+  async end(name = 'SIGTERM', timeoutMs = 40_000) {
+    const family = this.processes()
+    this.signal(name)
+    const ended = await Promise.race([this.exit, sleep(timeoutMs)])
+    return { exit: ended, orphans: await this.countOrphans(family), socketLeft: existsSync(this.socket) }
+  }
+
+  /** Those of `family`, or working in the folder, that are there after the time the contract allows. */
+  async countOrphans(family) {
+    const left = () => {
+      const all = [...stillAlive(family), ...processesWorkingIn(this.folder)].filter(({ pid }) => pid !== this.pid)
+      return new Set(all.map((each) => each.name)).size
+    }
+    await eventually(() => left() === 0, ORPHAN_MS, 50)
+    return left()
+  }
+
+  /** A further command of the program. */
+  spawnCommand(args) {
+    const env = { PATH: process.env.PATH, HOME: join(this.folder, 'home'), LANG: 'C.UTF-8' }
+    return spawn(process.execPath, [this.#main, ...args], { env, stdio: ['pipe', 'pipe', 'ignore'] })
+  }
+
+  async clear() {
+    if (!this.#hasExited) this.signal('SIGKILL')
+    await this.exit
+    await eventually(() => {
+      const left = processesWorkingIn(this.folder)
+      for (const { pid } of left) signal(pid, 'SIGKILL')
+      return left.length === 0
+    }, 5_000)
+  }
+}
