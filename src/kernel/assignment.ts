@@ -175,6 +175,8 @@ export class Assignment {
         if (next === undefined) break
         worker.holder = next.client
         this.#admit(pool, next.client, worker)
+        // Nothing came of it there: its session was lost, say, or another worker that it holds took it.
+        if (worker.holder === next.client && !hasRequestsAt(next.client, worker)) worker.holder = undefined
       }
     }
   }

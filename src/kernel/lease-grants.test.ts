@@ -1,0 +1,121 @@
+import { expect, it } from 'vitest'
+import { DIALECTS } from '../dialects/index.ts'
+import { Bus } from './bus.ts'
+import type { Action, BusEvent, WorkerProcessId } from './events.ts'
+import { DEFAULT_LIMITS } from './limits.ts'
+import type { ClientId, PoolSpec, WorkerId } from './vocabulary.ts'
+
+// biome-ignore lint/suspicious/noExplicitAny: what a peer says has no type; tests look into it
+type Message = any
+
+const LEASED: PoolSpec = {
+  id: 'leased',
+  instances: 2,
+  maxInstances: 2,
+  sharing: 'lease',
+  protocol: 'auto',
+  era: 'auto',
+  restart: 'always',
+  startTimeoutMs: 60_000,
+  hangTimeoutMs: 0,
+  limits: DEFAULT_LIMITS,
+  trace: false,
+  revision: '1',
+}
+const BACKOFF_MS = 1_000
+const [ANNA, BERT, CARL, DORA] = [1, 2, 3, 4] as ClientId[]
+
+/** Two leased workers and whoever asks them; what each peer was sent is kept. */
+class Rig {
+  readonly heard = new Map<string, Message[]>()
+  readonly #bus = new Bus({ pools: [LEASED], defaultPool: undefined, limits: DEFAULT_LIMITS }, DIALECTS, () => 0.5)
+  readonly #processes = new Map<WorkerId, WorkerProcessId>()
+  #nowMs = 1_000
+
+  constructor() {
+    this.#perform(this.#bus.start(this.#nowMs))
+    for (const client of [ANNA, BERT, CARL, DORA]) this.apply({ type: 'client-opened', client: client!, door: 'unix' })
+  }
+
+  apply(event: BusEvent): void {
+    this.#perform(this.#bus.apply(event, this.#nowMs))
+    for (const peer of this.#bus.takeDirty()) {
+      const lines = Buffer.concat(peer.outbox.take()).toString().split('\n').filter(Boolean)
+      this.#at(`${peer.kind} ${peer.id}`).push(...lines.map((line) => JSON.parse(line)))
+    }
+  }
+
+  ask(client: ClientId | undefined, id: string, sessionId?: string): void {
+    const bytes = Buffer.from(`${JSON.stringify({ id, method: 'work', sessionId })}\n`)
+    this.apply({ type: 'client-received', client: client!, bytes })
+  }
+
+  /** The worker that has got the request; undefined while it waits. */
+  takerOf(id: string): WorkerId | undefined {
+    return [...this.#processes.keys()].find((worker) => this.#at(`worker ${worker}`).some((line) => line.id === id))
+  }
+
+  answer(id: string): void {
+    const bytes = Buffer.from(`${JSON.stringify({ id, result: {} })}\n`)
+    this.apply({ type: 'worker-received', ...this.#processes.get(this.takerOf(id)!)!, bytes })
+  }
+
+  dies(worker: WorkerId): void {
+    const of = this.#processes.get(worker)!
+    this.apply({ type: 'worker-exited', ...of, code: null, signal: 'SIGKILL' })
+    this.apply({ type: 'worker-silent', ...of, pipe: 'stdout' })
+    this.#nowMs += BACKOFF_MS
+    this.apply({ type: 'tick' })
+  }
+
+  reasonOf(client: ClientId | undefined, id: string): string | undefined {
+    return this.#at(`client ${client}`).find((line) => line.id === id)?.error?.data.reason
+  }
+
+  #at(peer: string): Message[] {
+    if (!this.heard.has(peer)) this.heard.set(peer, [])
+    return this.heard.get(peer)!
+  }
+
+  #perform(actions: readonly Action[]): void {
+    for (const action of actions) {
+      if (action.do !== 'spawn-worker') continue
+      const of = { worker: action.worker, generation: action.generation }
+      this.#processes.set(action.worker, of)
+      this.apply({ type: 'worker-spawned', ...of, pid: 7 })
+    }
+  }
+}
+
+it('6.7 a lease that was granted for a session that is lost goes on to whoever waits next', () => {
+  const rig = new Rig()
+  rig.ask(ANNA, 'a1', 'hers')
+  rig.ask(BERT, 'b1')
+  rig.ask(CARL, 'c1')
+  rig.ask(ANNA, 'a2', 'hers')
+  const hers = rig.takerOf('a1')!
+  rig.dies(hers)
+  expect(rig.takerOf('c1')).toBe(hers)
+  rig.answer('c1')
+  expect(rig.reasonOf(ANNA, 'a2')).toBe('session_lost')
+  rig.ask(DORA, 'd1')
+  expect(rig.takerOf('d1')).toBe(hers)
+})
+
+it('6.7 a lease that was granted to a client whose message another worker of its own took goes on', () => {
+  const rig = new Rig()
+  rig.ask(ANNA, 'a1', 'hers')
+  rig.ask(BERT, 'b1')
+  rig.ask(CARL, 'c1', 'his')
+  rig.ask(ANNA, 'a2')
+  rig.answer('b1')
+  const other = rig.takerOf('c1')!
+  expect(other).not.toBe(rig.takerOf('a1'))
+  rig.answer('c1')
+  expect(rig.takerOf('a2')).toBeDefined()
+  rig.ask(DORA, 'd1')
+  const free = [rig.takerOf('a1'), other].find((worker) => worker !== rig.takerOf('a2'))
+  expect([free, undefined]).toContain(rig.takerOf('d1'))
+  rig.answer('a2')
+  expect(rig.takerOf('d1')).toBeDefined()
+})
