@@ -5,6 +5,7 @@
  * wait in the outboxes of the peers that `write` names.
  */
 import type { ErrorObject } from '../wire/jsonrpc.ts'
+import type { Observed } from './observation.ts'
 import type { BusSpec, ClientId, Door, PoolId, WorkerId } from './vocabulary.ts'
 
 /** One process of a worker slot. */
@@ -113,6 +114,8 @@ export type Action =
   | ({ readonly do: 'routed'; readonly client: ClientId } & WorkerProcessId)
   /** The bus itself refuses or fails the request of an internal client. */
   | { readonly do: 'exchange-failed'; readonly client: ClientId; readonly error: ErrorObject }
+  /** Something has happened in a pool whose traffic is traced. */
+  | { readonly do: 'observed'; readonly what: Observed }
   /** A worker of the pool says that it offers something else now. */
   | { readonly do: 'list-changed'; readonly pool: PoolId }
   /** All workers and clients are gone: the program may exit. */

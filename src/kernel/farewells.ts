@@ -4,7 +4,7 @@
  */
 import type { Assignment } from './assignment.ts'
 import { callerOf } from './calls.ts'
-import type { Reason } from './faults.ts'
+import { faultOf, type Reason } from './faults.ts'
 import type { Handshakes } from './handshakes.ts'
 import type { Client, Worker } from './peers.ts'
 import type { Question, Request } from './requests.ts'
@@ -32,6 +32,7 @@ export class Farewells {
 
   #settleFor(question: Question): void {
     this.#board.core.requests.settle(question)
+    this.#board.observation.settled(question, false)
     const { worker } = question
     if (worker.generation !== question.generation || !worker.isAlive) return
     const id = question.spelling.toString()
@@ -51,6 +52,7 @@ export class Farewells {
       else {
         core.requests.disown(request)
         this.#board.tellCancelled(request)
+        this.#board.observation.failed(request, faultOf('client_gone'))
       }
     }
     this.#closeSessions(client)
@@ -115,7 +117,10 @@ export class Farewells {
       core.requests.close(worker, request.key)
       if (client !== undefined) this.#payFor(request, client, reason, detail)
     }
-    for (const question of [...worker.questions.values()]) core.requests.settle(question)
+    for (const question of [...worker.questions.values()]) {
+      core.requests.settle(question)
+      this.#board.observation.settled(question, false)
+    }
     if (core.spec.gateway !== undefined && core.spec.gateway !== 'off')
       core.actions.push({ do: 'caller-gone', from: callerOf(worker) })
     for (const _ of worker.held) core.drop('unknown_session')
@@ -127,7 +132,9 @@ export class Farewells {
 
   #payFor(request: Request, client: Client, reason: Reason, detail: Record<string, unknown>): void {
     const cause = this.#board.core.phase === 'running' ? reason : 'shutting_down'
-    this.#board.fail(client, request.idSpelling, cause, { pool: request.worker.pool.spec.id, ...detail })
+    const told = { pool: request.worker.pool.spec.id, ...detail }
+    this.#board.observation.failed(request, faultOf(cause, told))
+    this.#board.fail(client, request.idSpelling, cause, told)
   }
 
   /** The drain is over: what is still outstanding is answered. */

@@ -7,7 +7,7 @@ import { FIELD } from '../wire/fields.ts'
 import type { Assignment } from './assignment.ts'
 import { Bond, LEVELS, rankOf } from './bonds.ts'
 import type { ClientRow } from './dialect.ts'
-import type { Reason } from './faults.ts'
+import { faultOf, type Reason } from './faults.ts'
 import type { Handshakes } from './handshakes.ts'
 import type { Client, Worker } from './peers.ts'
 import { PoolChoice } from './pool-choice.ts'
@@ -173,6 +173,7 @@ export class Inbound {
     if (client === undefined || request.row?.isLongLived) return
     this.#board.core.requests.disown(request)
     this.#board.tellCancelled(request)
+    this.#board.observation.failed(request, faultOf('request_timeout'))
     this.#board.fail(client, request.idSpelling, 'request_timeout')
     this.#board.supervisor.maybeDismiss(request.worker)
     this.assignment.maybeRelease(request.worker)
@@ -401,6 +402,7 @@ export class Inbound {
       if (request.tokenSpelling !== undefined) edits.push(replace(envelope, progressToken, spell(request.token!)))
       request.wantsLog = envelope.has(FIELD.metaLogLevel)
     } else if (envelope.has(FIELD.metaLogLevel)) request.wantsLog = true
+    if (worker.pool.spec.trace) this.#board.observation.opened(request, client, worker)
     this.#board.forward(worker, edits)
   }
 

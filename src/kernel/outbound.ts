@@ -65,6 +65,7 @@ export class Outbound {
     const request = core.requests.close(worker, key)
     if (request === undefined) return core.drop('unknown_answer')
     if (request.onAnswer !== undefined) return request.onAnswer(envelope.has(FIELD.result))
+    this.#board.observation.answered(request)
     if (request.row !== undefined) this.#announcements.settle(request, worker)
     const client = request.client ?? lateReader(request)
     if (client === undefined) core.drop('late_answer')
@@ -159,6 +160,7 @@ export class Outbound {
       for (const client of clients) return this.#ask(worker, client, row, edit)
       return this.#discard(worker, row, true)
     }
+    if (worker.pool.spec.trace) this.#board.observation.said(worker, subject, undefined)
     const edits = this.#editsOf(worker, edit)
     for (const client of clients) {
       this.#board.forward(client, edits)
@@ -193,6 +195,7 @@ export class Outbound {
     }
     const question = core.requests.ask(envelope, worker, client)
     question.answerWhenGone = row.answerWhenGone
+    if (worker.pool.spec.trace) this.#board.observation.said(worker, undefined, question)
     question.token = envelope.key(FIELD.metaProgressToken)
     const elicitationId = this.#text(FIELD.elicitationId)
     if (elicitationId !== undefined) remember(worker.elicitations, elicitationId, client)
@@ -257,7 +260,7 @@ export class Outbound {
     const { tokenSpelling } = request
     const edit =
       tokenSpelling === undefined ? undefined : replace(this.#board.envelope, FIELD.progressToken, tokenSpelling)
-    return { clients: [request.client], edit }
+    return { clients: [request.client], edit, subject: request }
   }
 
   /** A subscription has the id of the request that opened it, as a string or as it is. */

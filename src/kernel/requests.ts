@@ -46,6 +46,8 @@ export class Request {
   tokenSpelling: Buffer | undefined
   /** It asked for log lines. */
   wantsLog = false
+  /** Its number in the observation of a traced pool; 0: nobody looks. */
+  observed = 0
   /** The bus's own: who is told of the answer. */
   onAnswer: ((isResult: boolean) => void) | undefined
 
@@ -76,6 +78,7 @@ export interface Question {
   answerWhenGone: string | undefined
   /** The token under which the client may tell its progress. */
   token: IdKey | undefined
+  observed: number
 }
 
 /** An id by value as JSON. */
@@ -141,7 +144,7 @@ export class Requests {
     return request
   }
 
-  /** The client has gone, cancelled or timed out: the id stays taken, the answer will be nobody's. */
+  /** The client has gone, cancelled or timed out: the id and the token stay taken, the answer will be nobody's. */
   disown(request: Request): void {
     if (request.client === undefined) return
     this.#unlink(request, request.client)
@@ -150,12 +153,12 @@ export class Requests {
     request.strayUntilMs = request.worker.strayUntilMs = this.#nowMs() + STRAY_MS
     if (request.timer !== undefined) request.timer.cancelled = true
     const { worker } = request
-    if (request.token !== undefined) worker.tokens.delete(request.token)
     worker.ownerless.add(request)
     if (worker.ownerless.size <= FIXED.maxOwnerlessIds) return
     const [oldest] = worker.ownerless
     worker.ownerless.delete(oldest!)
     worker.outstanding.delete(oldest!.key)
+    if (oldest!.token !== undefined) worker.tokens.delete(oldest!.token)
     worker.aliasesAll = true
     this.size--
   }
@@ -191,7 +194,7 @@ export class Requests {
     const key = envelope.key(field)
     if (key === undefined) return
     const { worker } = request
-    const mustAlias = worker.tokens.has(key) || envelope.isOdd(field)
+    const mustAlias = worker.aliasesAll || worker.tokens.has(key) || envelope.isOdd(field)
     request.token = mustAlias ? this.#makeAlias(key, worker.tokens) : key
     request.tokenSpelling = mustAlias ? envelope.spelling(field) : undefined
     worker.tokens.set(request.token, request)
@@ -222,6 +225,7 @@ export class Requests {
       isAliased: mustAlias,
       answerWhenGone: undefined,
       token: undefined,
+      observed: 0,
     }
     client.questions.set(key, question)
     worker.questions.set(workerKey, question)

@@ -145,6 +145,7 @@ export class Router {
     const question = client.questions.get(key)
     if (question === undefined) return core.drop('unasked_answer')
     core.requests.settle(question)
+    this.#board.observation.settled(question, true)
     const { worker } = question
     if (worker.generation !== question.generation || !worker.isAlive) return core.drop('late_answer')
     const edits: Edit[] = worker.tongue === undefined ? [] : this.#board.cuts(worker.tongue.dialect)

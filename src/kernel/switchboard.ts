@@ -9,6 +9,7 @@ import type { Core } from './core.ts'
 import type { Dialect } from './dialect.ts'
 import { FAULTS, faultLine, faultOf, type Reason } from './faults.ts'
 import type { Flow } from './flow.ts'
+import { Observation } from './observation.ts'
 import type { Client, Peer, Worker } from './peers.ts'
 import type { Request } from './requests.ts'
 import { spell } from './requests.ts'
@@ -31,6 +32,7 @@ export class Switchboard {
   readonly host: RouterHost
   readonly tongues: Tongues
   readonly envelope = new Envelope()
+  readonly observation = new Observation(this)
   supervisor!: Supervisor
 
   constructor(core: Core, flow: Flow, host: RouterHost, tongues: Tongues) {
@@ -149,6 +151,7 @@ export class Switchboard {
     const { client, worker } = request
     if (client === undefined) return
     this.core.requests.waive(request)
+    this.observation.failed(request)
     this.supervisor.maybeDismiss(worker)
     if (client.state === 'half-closed') this.host.maybeFinish(client)
   }
