@@ -15,6 +15,8 @@ export class Bond {
   generation: number
   /** The client's own `initialize`, where it reached the worker. */
   initialize: Buffer | undefined
+  /** The processes that have had it, by their generation: a lease may lead back to one of them. */
+  readonly introduced = new WeakMap<Worker, number>()
   /** The worker can close sessions. */
   canClose = false
   /** The least severe log line the client wants, as a rank; undefined: it has not said. */

@@ -218,6 +218,7 @@ export class Handshakes {
    */
   repeat(bond: Bond, then: () => void): void {
     const { worker, generation, tongue, initialize } = bond
+    bond.introduced.set(worker, generation)
     if (!this.#parked.has(bond)) this.#parked.set(bond, { gate: new Gate(), lines: [], bytes: 0 })
     const { key } = this.#board.core.requests.openOwn(worker, () => {
       if (bond.worker !== worker || bond.generation !== generation || !this.#parked.has(bond)) return

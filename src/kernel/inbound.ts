@@ -290,7 +290,8 @@ export class Inbound {
     if (bond.worker === worker && bond.generation === worker.generation) return bond
     bond.moveTo(worker)
     const isOpening = tongue.client.find(this.#board.envelope)?.opens !== undefined
-    if (bond.initialize === undefined || isOpening) this.#takeUp(bond)
+    const isKnown = bond.introduced.get(worker) === worker.generation
+    if (bond.initialize === undefined || isOpening || isKnown) this.#takeUp(bond)
     else this.handshakes.repeat(bond, () => this.#takeUp(bond))
     return bond
   }
@@ -431,6 +432,7 @@ export class Inbound {
   /** The `initialize` as the worker gets it, to be repeated to the next one. */
   #record(bond: Bond): void {
     bond.initialize = splice(this.#board.envelope, this.#board.cuts(bond.tongue.dialect))
+    bond.introduced.set(bond.worker, bond.generation)
   }
 
   /** Servers that the client itself offers to the session (ACP `mcpServers` of type `acp`). */
