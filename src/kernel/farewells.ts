@@ -60,8 +60,6 @@ export class Farewells {
     core.sessions.endAllOf(client)
     for (const bond of client.bonds.values()) {
       workers.add(bond.worker)
-      // A lease may have taken it to other workers of the pool before.
-      for (const worker of bond.worker.pool.workers) workers.add(worker)
       this.#unsubscribe(client, bond.worker)
       bond.end()
     }
@@ -69,10 +67,9 @@ export class Farewells {
     this.#waitingRoom.forget(client)
     this.#handshakes.clientGone(client)
     this.#assignment.giveBack(client)
-    for (const worker of workers) {
-      this.#forgetIn(worker, client)
-      supervisor.maybeDismiss(worker)
-    }
+    // A lease or a reload may have led it to other workers before.
+    for (const worker of core.workers.values()) this.#forgetIn(worker, client)
+    for (const worker of workers) supervisor.maybeDismiss(worker)
   }
 
   #cancelTurns(client: Client): void {
