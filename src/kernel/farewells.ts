@@ -109,7 +109,7 @@ export class Farewells {
   workerEnded(worker: Worker): void {
     const { core } = this.#board
     const { reason, detail } = worker.ending ?? { reason: 'worker_exited' as const, detail: {} }
-    for (const request of [...worker.outstanding.values()]) {
+    for (const request of inOrder(worker.outstanding.values())) {
       const { client } = request
       core.requests.close(worker, request.key)
       if (client !== undefined) this.#payFor(request, client, reason, detail)
@@ -151,4 +151,8 @@ export class Farewells {
       this.#assignment.dismiss(pool)
     }
   }
+}
+
+function inOrder(requests: Iterable<Request>): Request[] {
+  return [...requests].sort((a, b) => a.serial - b.serial)
 }

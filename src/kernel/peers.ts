@@ -7,6 +7,7 @@
 import type { IdKey } from '../wire/envelope.ts'
 import { LineSplitter } from '../wire/frame.ts'
 import type { Bond } from './bonds.ts'
+import { IdTable } from './id-table.ts'
 import type { WorkerState } from './lifecycle.ts'
 import { Outbox } from './outbox.ts'
 import type { Pool } from './pools.ts'
@@ -115,7 +116,7 @@ export class Worker extends PeerBase {
   /** Why it had to go, the first reason wins. */
   ending: { readonly reason: 'worker_exited' | 'worker_stalled'; readonly detail: Record<string, unknown> } | undefined
   hasExited = false
-  outstanding = new Map<IdKey, Request>()
+  readonly outstanding: IdTable<Request>
   /** Requests whose client has gone, cancelled or timed out, oldest first. */
   ownerless = new Set<Request>()
   /** Until then it may still be at work on one of them. */
@@ -165,10 +166,11 @@ export class Worker extends PeerBase {
   /** Its command is not to be had; starting it again will not help. */
   isHopeless = false
 
-  constructor(id: WorkerId, pool: Pool) {
+  constructor(id: WorkerId, pool: Pool, seed: number) {
     super(pool.spec.limits.maxInputBufferBytes, pool.spec.limits.maxOutputQueueBytes)
     this.id = id
     this.pool = pool
+    this.outstanding = new IdTable(seed)
   }
 
   /** Takes messages that are not bound to it yet. */

@@ -23,6 +23,8 @@ export class Request {
   /** Nothing is owed, but an answer that still comes is for its former client. */
   isWaived = false
   readonly worker: Worker
+  /** Grows from request to request. */
+  readonly serial: number
   /** The id at the worker. */
   readonly key: IdKey
   /** The id as the client gave it, by value, and as it spelled it when the worker knows another. */
@@ -51,7 +53,15 @@ export class Request {
   /** The bus's own: who is told of the answer. */
   onAnswer: ((isResult: boolean) => void) | undefined
 
-  constructor(client: Client | undefined, worker: Worker, key: IdKey, clientKey: IdKey, spelling: Buffer | undefined) {
+  constructor(
+    serial: number,
+    client: Client | undefined,
+    worker: Worker,
+    key: IdKey,
+    clientKey: IdKey,
+    spelling: Buffer | undefined,
+  ) {
+    this.serial = serial
     this.client = client
     this.worker = worker
     this.key = key
@@ -95,6 +105,7 @@ const STRAY_MS = 5_000
 export class Requests {
   readonly #nowMs: () => number
   #nextAlias = FIRST_ALIAS
+  #serial = 0
   size = 0
 
   constructor(nowMs: () => number) {
@@ -107,13 +118,14 @@ export class Requests {
     const mustAlias = worker.aliasesAll || worker.outstanding.has(clientKey) || envelope.isOdd(FIELD.id)
     const request = mustAlias
       ? new Request(
+          this.#serial++,
           client,
           worker,
           this.#makeAlias(clientKey, worker.outstanding),
           clientKey,
           envelope.spelling(FIELD.id),
         )
-      : new Request(client, worker, clientKey, clientKey, undefined)
+      : new Request(this.#serial++, client, worker, clientKey, clientKey, undefined)
     worker.outstanding.set(request.key, request)
     this.#link(request, client)
     this.size++
@@ -123,7 +135,7 @@ export class Requests {
   /** A request of the bus's own; its answer reaches nobody but `onAnswer`. */
   openOwn(worker: Worker, onAnswer: (isResult: boolean) => void): Request {
     const key = this.#makeAlias('', worker.outstanding)
-    const request = new Request(undefined, worker, key, key, undefined)
+    const request = new Request(this.#serial++, undefined, worker, key, key, undefined)
     request.onAnswer = onAnswer
     worker.outstanding.set(key, request)
     worker.ownerless.add(request)
@@ -201,7 +213,7 @@ export class Requests {
   }
 
   /** A bus-made id of the same JSON type that nobody uses in `taken`. */
-  #makeAlias(like: IdKey, taken: ReadonlyMap<IdKey, unknown>): IdKey {
+  #makeAlias(like: IdKey, taken: { has(key: IdKey): boolean }): IdKey {
     for (;;) {
       const number = this.#nextAlias++
       const alias = typeof like === 'string' ? `b${number}` : number

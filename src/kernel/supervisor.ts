@@ -76,7 +76,7 @@ export class Supervisor {
   }
 
   addWorker(pool: Pool): Worker {
-    const worker = new Worker(this.#nextWorker++ as WorkerId, pool)
+    const worker = new Worker(this.#nextWorker++ as WorkerId, pool, Math.floor(this.#core.chance() * 2 ** 31))
     pool.workers.push(worker)
     this.#core.workers.set(worker.id, worker)
     return worker
