@@ -8,6 +8,7 @@ import type { Duplex } from 'node:stream'
 import { DIALECTS } from '../../dialects/index.ts'
 import { Bus } from '../../kernel/bus.ts'
 import type { Action, BusEvent, CallerId } from '../../kernel/events.ts'
+import type { Observed } from '../../kernel/observation.ts'
 import type { Peer } from '../../kernel/peers.ts'
 import type { BusSnapshot } from '../../kernel/snapshot.ts'
 import type { BusSpec, ClientId, Door, PoolId, WorkerId } from '../../kernel/vocabulary.ts'
@@ -26,6 +27,7 @@ export interface CallDesk {
   callerGone(from: CallerId): void
   listChanged(pool: PoolId): void
   failCalls(): void
+  observed(what: Observed): void
 }
 
 export interface DaemonOptions {
@@ -157,6 +159,8 @@ export class Daemon {
         return this.#desk?.listChanged(action.pool)
       case 'fail-calls':
         return this.#desk?.failCalls()
+      case 'observed':
+        return this.#desk?.observed(action.what)
       case 'routed':
         return this.#internal(action.client)?.routed(action)
       case 'exchange-failed':

@@ -11,8 +11,10 @@ import type { Caller, TraceAnswer } from '../../aio/port.ts'
 import type { BusConfig } from '../../config/bus-config.ts'
 import { ControlError, type ControlMethods } from '../../console/control-server.ts'
 import type { Action, CallerId } from '../../kernel/events.ts'
+import type { Observed } from '../../kernel/observation.ts'
 import type { PoolSpec } from '../../kernel/vocabulary.ts'
 import { traceControlMethods } from '../../trace/control-methods.ts'
+import { TrafficObserver } from '../../trace/observer.ts'
 import { openTracing, type Tracing } from '../../trace/tracing.ts'
 import { VERSION } from '../version.ts'
 import { type Doorway, KernelPort, keyOf } from './gateway-port.ts'
@@ -52,6 +54,7 @@ export class GatewayRoom {
   readonly #port: KernelPort
   readonly #gateway: Gateway
   readonly #oneshots: Oneshots
+  readonly #observer: TrafficObserver
   readonly #odd = new OddIds()
   readonly #log: Log
   #config: BusConfig
@@ -67,6 +70,7 @@ export class GatewayRoom {
     const poolOf = (pool: string): PoolSpec | undefined => this.#pools.get(pool)
     this.#port = new KernelPort(daemon, this.#odd, poolOf, (pool) => this.#oneshots.count(pool))
     const { store } = tracing
+    this.#observer = new TrafficObserver(store, store.ids)
     const closing = new Promise<TraceAnswer>((resolve) => {
       this.#answerAll = () => resolve({ fault: fault('shutting_down') })
     })
@@ -100,6 +104,10 @@ export class GatewayRoom {
 
   listChanged(pool: string): void {
     this.#gateway.listChanged(pool)
+  }
+
+  observed(what: Observed): void {
+    this.#observer.take(what)
   }
 
   /** The drain is over: whoever still waits is told. */
