@@ -8,6 +8,8 @@
 import type { IdKey } from '../wire/envelope.ts'
 
 const SMALLEST = 16
+/** A table up to this size is not made smaller: bursts would make it grow and shrink all the time. */
+const KEPT = 4_096
 
 export class IdTable<Row> {
   readonly #seed: number
@@ -42,7 +44,7 @@ export class IdTable<Row> {
     if (this.#keys[place] === undefined) return false
     this.#closeGap(place)
     this.size--
-    if (this.#mask >= SMALLEST && this.size * 16 < this.#mask) this.#resize((this.#mask + 1) / 4)
+    if (this.#mask >= KEPT && this.size * 32 < this.#mask) this.#resize((this.#mask + 1) / 4)
     return true
   }
 
