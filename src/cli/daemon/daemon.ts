@@ -12,14 +12,18 @@ import type { Observed } from '../../kernel/observation.ts'
 import type { Peer } from '../../kernel/peers.ts'
 import type { BusSnapshot } from '../../kernel/snapshot.ts'
 import type { BusSpec, ClientId, Door, PoolId, WorkerId } from '../../kernel/vocabulary.ts'
-import type { WorkerProcess } from '../../process/worker-process.ts'
+import { WorkerProcess } from '../../process/worker-process.ts'
 import { ClientLink } from './client-link.ts'
 import { InternalClient, type InternalListener } from './internal-client.ts'
 import type { Log } from './log.ts'
+import { PendingWorker } from './pending-worker.ts'
 import { type Framing, WorkerLink } from './worker-link.ts'
 
-/** Starts the process of a pool's worker; `failed` on what it returns tells why it could not. */
-export type Launcher = (pool: PoolId, revision: string, worker: string) => WorkerProcess
+/** Starts a process; `failed` on what it returns tells why it could not. */
+export type Start = () => WorkerProcess
+
+/** Starts the process of a pool's worker, or brings its program first; a rejection tells why it cannot be had. */
+export type Launcher = (pool: PoolId, revision: string) => WorkerProcess | Promise<Start>
 
 /** Who takes what is not routed; see `gateway-room.ts`. */
 export interface CallDesk {
@@ -29,6 +33,8 @@ export interface CallDesk {
   failCalls(): void
   observed(what: Observed): void
 }
+
+type Spawn = Extract<Action, { do: 'spawn-worker' }>
 
 export interface DaemonOptions {
   readonly log: Log
@@ -43,7 +49,7 @@ export class Daemon {
   readonly #bus: Bus
   readonly #options: DaemonOptions
   readonly #clients = new Map<ClientId, ClientLink | InternalClient>()
-  readonly #workers = new Map<WorkerId, WorkerLink>()
+  readonly #workers = new Map<WorkerId, WorkerLink | PendingWorker>()
   readonly #tell = (event: BusEvent): void => this.apply(event)
   readonly #flushSoon = (): void => this.#flush()
   #nextClient = 1
@@ -114,6 +120,12 @@ export class Daemon {
     return this.#bus.snapshot()
   }
 
+  /** Nothing more is to come: no clock keeps the program alive. */
+  close(): void {
+    clearTimeout(this.#timer)
+    this.#timerAtMs = Number.NEGATIVE_INFINITY
+  }
+
   /** A second signal: no more waiting for anybody. */
   async killAll(): Promise<void> {
     await Promise.all([...this.#workers.values()].map((link) => link.kill()))
@@ -181,8 +193,21 @@ export class Daemon {
     }
   }
 
-  #spawn({ worker, generation, pool, revision }: Extract<Action, { do: 'spawn-worker' }>): void {
-    const process = this.#options.launch(pool, revision, `${pool}/${worker}`)
+  #spawn(spawn: Spawn): void {
+    const { worker, generation, pool, revision } = spawn
+    const launched = this.#options.launch(pool, revision)
+    if (launched instanceof WorkerProcess) return this.#join(spawn, launched)
+    const pending = new PendingWorker(worker, generation, this.#tell)
+    this.#workers.set(worker, pending)
+    launched.then(
+      (start) => {
+        if (pending.finish()) this.#join(spawn, start())
+      },
+      (error) => pending.fail(error instanceof Error ? error.message : String(error)),
+    )
+  }
+
+  #join({ worker, generation, pool, revision }: Spawn, process: WorkerProcess): void {
     const framing = this.#options.framing?.(revision)
     process.on('diagnostic', (line) => this.#options.log.write('info', line, { pool, worker, stream: 'stderr' }))
     this.#workers.set(worker, new WorkerLink(worker, generation, process, this.#tell, framing))
@@ -211,7 +236,7 @@ export class Daemon {
 
   #armTimer(): void {
     const atMs = this.#bus.nextDeadlineMs() ?? Number.POSITIVE_INFINITY
-    if (atMs === this.#timerAtMs) return
+    if (atMs === this.#timerAtMs || this.#timerAtMs === Number.NEGATIVE_INFINITY) return
     clearTimeout(this.#timer)
     this.#timerAtMs = atMs
     if (atMs === Number.POSITIVE_INFINITY) return

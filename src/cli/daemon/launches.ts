@@ -1,16 +1,18 @@
 /**
  * From what the configuration says of a pool to the command line of its workers.
  *
- * Agents that ship with the bus run under the same Node as the bus. Agents of the registry are resolved before the workers
- * start; one that cannot be had leaves its pool parked, with the reason, and the bus running.
+ * Agents that ship with the bus run under the same Node as the bus. Agents of the registry are brought in the background,
+ * while the others serve; one that cannot be had leaves its pool parked, with the reason, and the bus running.
  */
 import { fileURLToPath } from 'node:url'
-import type { BusConfig, Launch } from '../../config/bus-config.ts'
+import type { AgentLaunch, BusConfig, CommandLaunch, RegistryLaunch } from '../../config/bus-config.ts'
 import { workerEnvironment } from '../../config/environment.ts'
 import type { PoolId } from '../../kernel/vocabulary.ts'
 import type { Launch as ProcessLaunch } from '../../process/launch.ts'
 import { spawnWorker } from '../../process/spawn.ts'
 import { type GroupWatch, WorkerProcess } from '../../process/worker-process.ts'
+import type { Start } from './daemon.ts'
+import type { Log } from './log.ts'
 import type { Framing } from './worker-link.ts'
 
 /** How an agent of the registry is to be started, or why it cannot be. */
@@ -19,36 +21,40 @@ export interface ResolvedAgent {
   readonly args: readonly string[]
   readonly env: Readonly<Record<string, string>>
 }
-export type ResolveAgent = (
-  pool: PoolId,
-  launch: Extract<Launch, { registry: string }>,
-  config: BusConfig,
-) => Promise<ResolvedAgent>
+export type ResolveAgent = (pool: PoolId, launch: RegistryLaunch, config: BusConfig, log: Log) => Promise<ResolvedAgent>
 
 const AGENTS = new URL('../../agents/', import.meta.url)
 
 type Resolved = ProcessLaunch | { readonly unavailable: string }
 
 export class Launches {
-  readonly #byRevision = new Map<string, Resolved>()
+  readonly #byRevision = new Map<string, Resolved | Promise<Resolved>>()
   readonly #framings = new Map<string, () => Framing>()
   readonly #watch: GroupWatch
   readonly #resolveAgent: ResolveAgent
+  readonly #log: Log
 
-  constructor(watch: GroupWatch, resolveAgent: ResolveAgent) {
+  constructor(watch: GroupWatch, resolveAgent: ResolveAgent, log: Log) {
     this.#watch = watch
     this.#resolveAgent = resolveAgent
+    this.#log = log
   }
 
   /** Learns the command lines of a configuration; call it before the kernel is told of its pools. */
   async learn(config: BusConfig): Promise<void> {
     await this.#learnFramings(config)
-    await Promise.all(
-      config.bus.pools.map(async ({ id, revision }) => {
-        if (this.#byRevision.has(revision)) return
-        this.#byRevision.set(revision, await this.#resolve(id, config.launches.get(id)!, config))
-      }),
-    )
+    await requireCredentials(config)
+    for (const { id, revision } of config.bus.pools) {
+      if (this.#byRevision.has(revision)) continue
+      const launch = config.launches.get(id)!
+      if ('registry' in launch) this.#bring(revision, this.#resolve(id, launch, config))
+      else this.#byRevision.set(revision, await commandOf(id, launch, config))
+    }
+  }
+
+  #bring(revision: string, coming: Promise<Resolved>): void {
+    this.#byRevision.set(revision, coming)
+    void coming.then((resolved) => this.#byRevision.set(revision, resolved))
   }
 
   /** A splitter of its own for a process of this revision; undefined: it writes lines. */
@@ -66,37 +72,71 @@ export class Launches {
     }
   }
 
-  start(revision: string): WorkerProcess {
-    const launch = this.#byRevision.get(revision)
-    if (launch === undefined) throw new Error(`no command line is known for revision ${revision}`)
-    if (!('unavailable' in launch)) return spawnWorker(launch, { watch: this.#watch })
-    const absent = new WorkerProcess(undefined)
-    process.nextTick(() => absent.emit('failed', { code: UNAVAILABLE, reason: launch.unavailable }))
-    return absent
+  /** A worker of the pool, as soon as its program is there. */
+  launch(revision: string): WorkerProcess | Promise<Start> {
+    const launch = this.#launchOf(revision)
+    if (launch instanceof Promise) return launch.then((resolved) => () => this.#spawn(resolved))
+    return this.#spawn(launch)
   }
 
-  async #resolve(id: PoolId, launch: Launch, config: BusConfig): Promise<Resolved> {
-    const { cwd } = launch
-    if ('command' in launch) {
-      return { command: launch.command, args: launch.args, env: workerEnvironment(launch, process.env), cwd }
-    }
-    if ('agent' in launch) {
-      const program = fileURLToPath(new URL(`${launch.agent}/main.js`, AGENTS))
-      return {
-        command: process.execPath,
-        args: [program, ...launch.args],
-        env: workerEnvironment(launch, process.env),
-        cwd,
-      }
-    }
+  /** A process of the pool now; without its program it fails. */
+  start(revision: string): WorkerProcess {
+    const launch = this.#launchOf(revision)
+    return launch instanceof Promise ? absent('COMING', 'its program is still being installed') : this.#spawn(launch)
+  }
+
+  #launchOf(revision: string): Resolved | Promise<Resolved> {
+    const launch = this.#byRevision.get(revision)
+    if (launch === undefined) throw new Error(`no command line is known for revision ${revision}`)
+    return launch
+  }
+
+  #spawn(launch: Resolved): WorkerProcess {
+    if ('unavailable' in launch) return absent(UNAVAILABLE, launch.unavailable)
+    return spawnWorker(launch, { watch: this.#watch })
+  }
+
+  async #resolve(id: PoolId, launch: RegistryLaunch, config: BusConfig): Promise<Resolved> {
     try {
-      const agent = await this.#resolveAgent(id, launch, config)
+      const agent = await this.#resolveAgent(id, launch, config, this.#log)
       const env = workerEnvironment({ ...launch, env: agent.env }, process.env)
-      return { command: agent.command, args: agent.args, env, cwd }
+      return { command: agent.command, args: agent.args, env, cwd: launch.cwd }
     } catch (error) {
       return { unavailable: error instanceof Error ? error.message : String(error) }
     }
   }
+}
+
+function absent(code: string, reason: string): WorkerProcess {
+  const nobody = new WorkerProcess(undefined)
+  process.nextTick(() => nobody.emit('failed', { code, reason }))
+  return nobody
+}
+
+async function commandOf(id: PoolId, launch: CommandLaunch | AgentLaunch, config: BusConfig): Promise<ProcessLaunch> {
+  const env = workerEnvironment(launch, process.env)
+  const { cwd, args } = launch
+  if ('command' in launch) return { command: launch.command, args, env, cwd }
+  const program = fileURLToPath(new URL(`${launch.agent}/main.js`, AGENTS))
+  const settings = launch.agent === 'registry' ? await launcherSettings(id, config) : { args: [], env: {} }
+  return {
+    command: process.execPath,
+    args: [program, ...settings.args, ...args],
+    env: { ...settings.env, ...env },
+    cwd,
+  }
+}
+
+/** Secrets that others can read are a mistake to be corrected before anything starts; nothing is fetched for this. */
+async function requireCredentials(config: BusConfig): Promise<void> {
+  if (![...config.launches.values()].some((launch) => 'registry' in launch)) return
+  const { checkCredentials } = await import('./registry-agents.ts')
+  await checkCredentials(config)
+}
+
+async function launcherSettings(id: PoolId, config: BusConfig): Promise<Pick<ProcessLaunch, 'args' | 'env'>> {
+  const { settingsForLauncher } = await import('./registry-agents.ts')
+  return settingsForLauncher(id, config)
 }
 
 /** The code of a failure that trying again will not mend. */

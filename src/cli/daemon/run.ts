@@ -73,10 +73,10 @@ class Run {
       this.#end = resolve
     })
     this.#warden = new Warden({ onTrouble: (message) => options.log.write('warn', message) })
-    this.#launches = new Launches(this.#warden, options.resolveAgent)
+    this.#launches = new Launches(this.#warden, options.resolveAgent, options.log)
     this.#daemon = new Daemon(options.config.bus, {
       log: options.log,
-      launch: (_pool, revision) => this.#launches.start(revision),
+      launch: (_pool, revision) => this.#launches.launch(revision),
       framing: (revision) => this.#launches.framing(revision),
       stopAccepting: () => void this.#closeDoors(),
       finished: () => this.#end(0),
@@ -192,13 +192,22 @@ class Run {
       this.#options.log.write('error', 'reload refused: listen has changed, which needs a restart')
       throw new ControlError('listen has changed: restart the bus for that; the old configuration stays')
     }
-    await this.#launches.learn(config)
+    await this.#learn(config)
     await this.#openRoom(config)
     this.#config = config
     this.#room?.adopt(config)
     this.#daemon.apply({ type: 'reload', spec: config.bus })
     this.#options.log.write('info', 'configuration reloaded', { config: config.file })
     return { reloaded: true, pools: config.bus.pools.map(({ id }) => id) }
+  }
+
+  async #learn(config: BusConfig): Promise<void> {
+    try {
+      await this.#launches.learn(config)
+    } catch (error) {
+      this.#options.log.write('error', `reload refused: ${(error as Error).message}`)
+      throw new ControlError(`${(error as Error).message}; the old configuration stays`)
+    }
   }
 
   #watchSignals(): void {
