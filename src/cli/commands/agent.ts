@@ -4,6 +4,7 @@ import { Argument, type Command } from 'commander'
 const AGENTS = {
   echo: async () => (await import('../../agents/echo/main.ts')).runEchoAgent,
   openai: async () => (await import('../../agents/openai/main.ts')).runOpenAiAgent,
+  registry: async () => (await import('../../agents/registry/main.ts')).runRegistryAgent,
 } as const
 
 export function addAgent(program: Command): void {
