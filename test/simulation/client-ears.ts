@@ -1,0 +1,206 @@
+/**
+ * Judges every line that a client hears: it must be the client's own, unchanged but for its id, in order, and owed.
+ *
+ * Lines of workers are recognised by their serial number; what has none was made by the bus and must be an answer that the
+ * client is owed, for a reason that holds.
+ */
+import { FAULTS, type Reason } from '../../src/kernel/faults.ts'
+import { type ClientLine, idIn, idKey, serialIn, WorkerLine } from './line.ts'
+import type { SimClient } from './sim-client.ts'
+import { demand } from './violation.ts'
+
+export function hear(client: SimClient, text: string): void {
+  demand(!client.hasLeft, 'actions sensible', () => `${client} has left`)
+  const serial = serialIn(text)
+  if (serial === -1) return hearBus(client, text)
+  const line = client.world.lines[serial]
+  demand(line instanceof WorkerLine, 'nobody else sees it', () => `${client} got what no worker wrote: ${text}`)
+  if (line.to === 'bus' && line.method === 'initialize') return hearWelcome(client, text)
+  demand(!line.receivers.includes(client), 'answered once', () => `${client} got a line twice: ${text}`)
+  if (line.to !== 'everyone' && line.to !== 'subscribers')
+    demand(line.receivers.length === 0, 'nobody else sees it', () => `${client} got what another has got: ${text}`)
+  line.receivers.push(client)
+  hearKind[line.kind](client, line, text)
+  if (line.isEarly) return
+  const last = client.lastHeard.get(line.author) ?? -1
+  demand(line.serial > last, 'order kept', () => `${client} got ${last} of ${line.author} before ${text}`)
+  client.lastHeard.set(line.author, line.serial)
+}
+
+const hearKind = {
+  request: hearQuestion,
+  notification: hearNotification,
+  response: hearAnswer,
+  fault: (client: SimClient, _line: WorkerLine, text: string) =>
+    demand(false, 'nobody else sees it', `${client} got what is no message: ${text}`),
+} as const
+
+// ---- from workers ----
+
+function hearAnswer(client: SimClient, line: WorkerLine, text: string): void {
+  if (line.isVague) return void client.settleId(idKey(idIn(text)!), text)
+  const request = line.answers
+  demand(request !== undefined, 'nobody else sees it', () => `${client} got an answer to the bus: ${text}`)
+  demand(
+    request.author === client,
+    'nobody else sees it',
+    () => `${client} got the answer of ${request.author}: ${text}`,
+  )
+  if (line.method !== 'session/list') {
+    const idRaw = request.isAliased ? request.idRaw : line.idRaw
+    expect(client, text, line.render(idRaw, request.isAliased ? request.idRaw : line.innerRaw))
+  } else hearList(client, request, line, text)
+  client.settleRequest(request)
+  if (line.announces !== undefined) client.sessions.push(line.announces)
+  if (line.about !== undefined) client.tasks.push(line.about)
+}
+
+/** A list of sessions may be shorter, never longer, and shows nothing of others. */
+function hearList(client: SimClient, request: ClientLine, line: WorkerLine, text: string): void {
+  const idRaw = request.isAliased ? request.idRaw! : line.idRaw!
+  demand(idKey(idIn(text)!) === idKey(idRaw), 'bytes unchanged', () => `${client} got another id: ${text}`)
+  const heard = JSON.parse(text) as { result?: { sessions?: { sessionId: string }[] } }
+  const written = JSON.parse(line.text) as typeof heard
+  if (line.author.temper === 'lying') return
+  const all = written.result?.sessions?.map(({ sessionId }) => sessionId) ?? []
+  for (const { sessionId } of heard.result?.sessions ?? []) {
+    demand(all.includes(sessionId), 'bytes unchanged', () => `a session that the worker did not list: ${text}`)
+    const owner = line.author.ownerOf(sessionId)
+    const isTheirs = owner !== undefined && owner !== client && owner.isListening && owner.sessions.includes(sessionId)
+    demand(
+      !isTheirs || client.claimed.has(sessionId) || line.author.isCommon(sessionId, client),
+      'nobody else sees it',
+      () => `${client} sees a session of ${owner}: ${text}`,
+    )
+  }
+}
+
+function hearNotification(client: SimClient, line: WorkerLine, text: string): void {
+  if (line.isVague) return
+  demandEntitled(client, line, text)
+  const refersTo = line.refersTo
+  const isOther =
+    refersTo !== undefined && (line.method === 'notifications/progress' ? refersTo.isInnerAliased : refersTo.isAliased)
+  const raw = line.method === 'notifications/progress' ? refersTo?.innerRaw : refersTo?.idRaw
+  expect(client, text, line.render(undefined, isOther ? raw : line.innerRaw))
+}
+
+function hearQuestion(client: SimClient, line: WorkerLine, text: string): void {
+  if (!line.isVague) demandEntitled(client, line, text)
+  const idRaw = idIn(text)!
+  demand(!client.asked.has(idRaw), 'questions answered', () => `${client} is asked twice with the id ${idRaw}: ${text}`)
+  line.isAliased = idKey(idRaw) !== idKey(line.idRaw!)
+  expect(client, text, line.render(idRaw, line.innerRaw))
+  client.asked.set(idRaw, { idRaw, line })
+}
+
+/** So long the bus takes it that a worker may still talk about what it was told to give up. */
+const STRAY_MS = 5_000
+
+function demandEntitled(client: SimClient, line: WorkerLine, text: string): void {
+  if (line.during !== undefined && client.world.nowMs >= line.during.sentAtMs + STRAY_MS) return
+  const isMine = entitled[typeof line.to === 'string' ? line.to : 'one'](client, line)
+  demand(isMine, 'nobody else sees it', () => `${client} got what is for ${line.to}: ${text}`)
+}
+
+const entitled = {
+  one: (client: SimClient, line: WorkerLine) =>
+    line.to === client ||
+    (line.session !== undefined && (client.claimed.has(line.session) || line.author.isCommon(line.session, client))),
+  everyone: (client: SimClient, line: WorkerLine) => client.pool === line.author.pool || client.world.scenario.isMixed,
+  // Who has the worker for itself hears whatever it says of its resources.
+  subscribers: (client: SimClient, line: WorkerLine) =>
+    client.subscribed.has(line.about!) || line.author.spec.sharing !== 'shared',
+  bus: () => false,
+} as const
+
+function expect(client: SimClient, text: string, expected: string): void {
+  demand(
+    text === expected,
+    'bytes unchanged',
+    () => `${client} should have got\n    ${expected}\n  but got\n    ${text}`,
+  )
+}
+
+// ---- from the bus ----
+
+interface BusLine {
+  readonly jsonrpc: string
+  readonly id: unknown
+  readonly result?: unknown
+  readonly error?: { readonly code: number; readonly data: { readonly reason: Reason } }
+}
+
+/** What the bus answers in its own name. */
+const LOCAL: ReadonlySet<string> = new Set([
+  'ping',
+  'logging/setLevel',
+  'resources/subscribe',
+  'resources/unsubscribe',
+  'bus::open',
+])
+
+function hearBus(client: SimClient, text: string): void {
+  const message = JSON.parse(text) as BusLine
+  demand(message.jsonrpc === '2.0', 'bytes unchanged', () => `${client} got ${text}`)
+  const idRaw = idIn(text)!
+  if (message.error === undefined) {
+    const line = client.settleId(idKey(idRaw), text)
+    const isLocal = line === undefined || LOCAL.has(line.method)
+    return demand(isLocal, 'justified', () => `${client} got an answer of the bus to ${line?.text}`)
+  }
+  const { reason } = message.error.data
+  demand(FAULTS[reason]?.code === message.error.code, 'justified', () => `${client} got an unknown error: ${text}`)
+  client.world.countReason(reason)
+  if (isClosing(client, reason, message.id)) return
+  const line = client.settleId(idKey(idRaw), text)
+  if (line !== undefined && line === client.introduction) reintroduce(client)
+  const isTrue = line === undefined || isJustified(client, reason, line)
+  demand(isTrue, 'justified', () => `${client} got ${reason} for ${line?.text}: ${text}`)
+}
+
+function reintroduce(client: SimClient): void {
+  client.hasInitialised = false
+  client.patience = client.answers + 1
+}
+
+/** The last words of the bus to a client that it closes. */
+function isClosing(client: SimClient, reason: Reason, id: unknown): boolean {
+  const isRefusal = id === null && (reason === 'too_many_clients' || reason === 'shutting_down')
+  const isBadOpening = reason === 'unknown_pool' && client.isBadlyOpened
+  if (!('closes' in FAULTS[reason]) && !isRefusal && !isBadOpening) return false
+  demand(isRefusal || client.isDeafened, 'justified', () => `${client} is closed for ${reason} without a fault`)
+  demand(!client.isRefused, 'answered once', () => `${client} is told twice that it is closed`)
+  client.isRefused = true
+  return true
+}
+
+/** Whether the reason can be true, as far as the world knows. */
+function isJustified(client: SimClient, reason: Reason, line: ClientLine): boolean {
+  const check = JUSTIFIED[reason]
+  return check === undefined || client.world.scenario.isMixed || check(client, line)
+}
+
+const JUSTIFIED: Partial<Record<Reason, (client: SimClient, line: ClientLine) => boolean>> = {
+  shutting_down: ({ world }) => world.isStopping,
+  worker_exited: ({ world }) => world.deaths > 0,
+  worker_stalled: ({ world }) => world.deaths > 0,
+  session_lost: ({ world }) => world.deaths > 0,
+  request_timeout: ({ world }, line) => {
+    const waitedMs = world.nowMs - line.sentAtMs
+    return world.timeoutsMs.some((timeoutMs) => timeoutMs > 0 && timeoutMs <= waitedMs)
+  },
+  session_not_owned: (client, line) =>
+    line.sessions.some((name) => !client.named.has(name) || name.startsWith('common')),
+  too_many_sessions: ({ world }) => world.spec.limits.maxSessionsPerClient < 50,
+  too_many_pending: ({ world }) => world.spec.limits.maxPendingPerClient < 4_096,
+  pool_required: ({ addressing, world }) => addressing === 'none' && world.spec.defaultPool === undefined,
+  unknown_pool: ({ world }, line) => world.hasReloaded || line.pool === 'nowhere',
+}
+
+/** The worker's answer to the handshake of the bus, under the client's own id. */
+function hearWelcome(client: SimClient, text: string): void {
+  const line = client.settleId(idKey(idIn(text)!), text)
+  const isWelcome = line === undefined || line.method === 'initialize'
+  demand(isWelcome, 'justified', () => `${client} got a welcome for ${line?.text}`)
+}

@@ -1,0 +1,180 @@
+/**
+ * What must hold of the tables and queues of the kernel after every event (contract 7, 8.3): both ends of every entry
+ * agree, nothing points to a peer that is gone, and everything has its bound.
+ */
+import type { Core } from '../../src/kernel/core.ts'
+import type { Client, Gate, Peer, Worker } from '../../src/kernel/peers.ts'
+import { demand } from './violation.ts'
+
+/** A queue may waste a part of a block, and holds the error lines reserved for what is outstanding. */
+const BLOCK_BYTES = 16 * 1024
+const ERROR_LINE_BYTES = 600
+/** Lines that the bus makes for a worker when a client goes: cancels, closes, answers to questions. */
+const OWN_LINE_BYTES = 1_400
+
+export function inspect(core: Core): void {
+  let sessions = 0
+  let retainedBytes = 0
+  for (const client of core.clients.values()) {
+    inspectClient(core, client)
+    inspectPeer(core, client)
+    sessions += client.sessions.size
+    retainedBytes += client.countedBytes
+  }
+  let outstanding = 0
+  let bound = 0
+  for (const worker of core.workers.values()) {
+    inspectWorker(core, worker)
+    inspectPeer(core, worker)
+    outstanding += worker.outstanding.size
+    bound += worker.sessions.size
+    retainedBytes += worker.countedBytes
+  }
+  inspectPools(core)
+  demand(
+    core.sessions.size === sessions && sessions === bound,
+    'tables tidy',
+    () => `sessions: ${core.sessions.size} known, clients have ${sessions}, workers ${bound}`,
+  )
+  demand(
+    core.requests.size === outstanding,
+    'tables tidy',
+    () => `requests: ${core.requests.size} known, ${outstanding} at workers`,
+  )
+  demand(
+    core.retainedBytes === retainedBytes,
+    'bounded',
+    () => `retained: ${core.retainedBytes} counted, ${retainedBytes} held`,
+  )
+}
+
+function inspectClient(core: Core, client: Client): void {
+  const { limits } = core.spec
+  demand(client.state !== 'closed', 'tables tidy', () => `client ${client.id} is closed and kept`)
+  demand(client.pendingCount >= 0, 'tables tidy', () => `client ${client.id} has ${client.pendingCount} requests`)
+  const roomy = Math.max(limits.maxPendingPerClient, 0)
+  demand(client.pendingCount <= roomy, 'bounded', () => `client ${client.id} has ${client.pendingCount} requests`)
+  demand(client.questions.size <= roomy, 'bounded', () => `client ${client.id} has ${client.questions.size} questions`)
+  const names = client.sessions.size + client.lost.size
+  demand(names <= limits.maxSessionsPerClient, 'bounded', () => `client ${client.id} has ${names} sessions`)
+  let linked = 0
+  for (let request = client.newest; request !== undefined; request = request.older) {
+    linked++
+    demand(
+      request.worker.outstanding.get(request.key) === request,
+      'tables tidy',
+      () => `client ${client.id} waits for ${String(request.key)}, which its worker does not owe`,
+    )
+  }
+  demand(
+    linked <= client.pendingCount,
+    'tables tidy',
+    () => `client ${client.id} counts ${client.pendingCount} and has ${linked}`,
+  )
+  for (const session of client.sessions.values())
+    demand(
+      session.worker.sessions.get(session.id) === session && core.workers.get(session.worker.id) === session.worker,
+      'tables tidy',
+      () => `session ${session.id} of client ${client.id} has no worker`,
+    )
+  for (const question of client.questions.values())
+    demand(
+      question.worker.generation === question.generation &&
+        core.workers.get(question.worker.id) === question.worker &&
+        !isGone(question.worker),
+      'tables tidy',
+      () => `client ${client.id} keeps a question of a worker that has ended`,
+    )
+  for (const bond of client.bonds.values())
+    demand(bond.worker.bonds.has(bond), 'tables tidy', () => `a bond of client ${client.id} is unknown to its worker`)
+}
+
+function isGone(worker: Worker): boolean {
+  return worker.state === 'stopped' || worker.state === 'parked' || worker.state === 'backing_off'
+}
+
+function inspectWorker(core: Core, worker: Worker): void {
+  const isHere = (client: Client | undefined): boolean => client === undefined || core.clients.get(client.id) === client
+  const at = (): string => `worker ${worker.id}.${worker.generation} (${worker.state})`
+  demand(
+    worker.ownerless.size <= worker.outstanding.size,
+    'tables tidy',
+    () => `${at()} has more ownerless ids than ids`,
+  )
+  for (const request of worker.outstanding.values())
+    demand(isHere(request.client), 'tables tidy', () => `${at()} owes an answer to a client that is gone`)
+  for (const session of worker.sessions.values())
+    demand(
+      isHere(session.client) && session.client.sessions.get(session.id) === session,
+      'tables tidy',
+      () => `${at()} keeps session ${session.id} of a client that is gone`,
+    )
+  for (const question of worker.questions.values())
+    demand(isHere(question.client), 'tables tidy', () => `${at()} has a question at a client that is gone`)
+  for (const request of worker.claims.values())
+    demand(
+      worker.outstanding.get(request.key) === request,
+      'tables tidy',
+      () => `${at()} keeps the claim of an answered request`,
+    )
+  for (const bond of worker.bonds)
+    demand(isHere(bond.client), 'tables tidy', () => `${at()} has a bond with a client that is gone`)
+  demand(isHere(worker.holder), 'tables tidy', () => `${at()} is held by a client that is gone`)
+  for (const table of [worker.tasks, worker.elicitations, worker.servers])
+    for (const owner of table.values())
+      demand(isHere(owner), 'tables tidy', () => `${at()} remembers a client that is gone`)
+  for (const subscribers of worker.subscriptions.values())
+    for (const client of subscribers)
+      demand(isHere(client), 'tables tidy', () => `${at()} has a subscription of a client that is gone`)
+  demand(worker.announcing >= 0, 'tables tidy', () => `${at()} has ${worker.announcing} announcements under way`)
+  demand(
+    worker.held.length === 0 || worker.announcing > 0,
+    'tables tidy',
+    () => `${at()} holds lines for sessions that nobody will announce`,
+  )
+  if (!isGone(worker)) return
+  demand(
+    worker.outstanding.size + worker.sessions.size + worker.questions.size === 0,
+    'tables tidy',
+    () => `${at()} has ended and owes something`,
+  )
+}
+
+/** A queue is full above its limit; its bound is the limit and one line for each source (contract 8.3). */
+function inspectPeer(core: Core, peer: Peer): void {
+  const name = (): string => `${peer.kind} ${peer.id}`
+  if (peer.outbox.retainedBytes > peer.outbox.limitBytes) {
+    const owed = peer.kind === 'client' ? peer.pendingCount + 2 : 0
+    const sources = core.clients.size + core.workers.size
+    const lines = sources * (core.maxClientLineBytes + OWN_LINE_BYTES)
+    const most = peer.outbox.limitBytes + lines + owed * ERROR_LINE_BYTES + BLOCK_BYTES
+    demand(
+      peer.outbox.retainedBytes <= most,
+      'bounded',
+      () => `the queue of ${name()} has ${peer.outbox.retainedBytes} bytes, at most ${most}`,
+    )
+  }
+  if (peer.blockedOn === undefined) return
+  demand(peer.blockedOn.sources.has(peer), 'goes on', () => `${name()} waits where nobody knows of it`)
+  demand(isClosed(core, peer.blockedOn), 'goes on', () => `${name()} waits for a queue that has room`)
+}
+
+function isClosed(core: Core, { owner }: Gate): boolean {
+  if (owner === undefined) return true
+  const isThere = owner.kind === 'client' ? core.clients.get(owner.id) === owner : core.workers.get(owner.id) === owner
+  return isThere && !owner.outbox.isReleased
+}
+
+function inspectPools(core: Core): void {
+  for (const pool of core.pools.values()) {
+    if (pool.waiting.length === 0) continue
+    for (const { client } of pool.waiting)
+      demand(
+        core.clients.get(client.id) === client,
+        'tables tidy',
+        () => `pool ${pool.spec.id} keeps a message of a client that is gone`,
+      )
+    const isFree = pool.workers.some((worker) => worker.isReady && worker.holder === undefined)
+    demand(!isFree, 'goes on', () => `pool ${pool.spec.id} has a worker, and messages wait for one`)
+  }
+}

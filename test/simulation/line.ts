@@ -1,0 +1,137 @@
+/**
+ * A line that a simulated peer has written, with the few places in it that the bus may change (contract 4.2.3).
+ *
+ * Every line carries its serial number, so whoever receives it can say whose it was and what it must look like: the id and
+ * one inner reference may be another spelling, some members may be cut, every other byte is as it was written.
+ */
+import type { SimClient } from './sim-client.ts'
+import type { SimWorker } from './sim-worker.ts'
+
+export type LineKind = 'request' | 'notification' | 'response' | 'fault'
+export type Member = readonly [key: string, raw: string]
+
+/** Stands in a member for the inner reference: a token, or the id of another message. */
+export const INNER = '\u0001'
+
+const SERIAL = '"#":'
+
+export interface Draft {
+  readonly kind: LineKind
+  readonly method: string
+  readonly members: readonly Member[]
+  readonly idRaw?: string | undefined
+  readonly innerRaw?: string | undefined
+  readonly comma?: string
+}
+
+abstract class Line {
+  readonly serial: number
+  readonly kind: LineKind
+  readonly method: string
+  readonly members: readonly Member[]
+  readonly idRaw: string | undefined
+  readonly innerRaw: string | undefined
+  readonly text: string
+  readonly #comma: string
+
+  constructor(serial: number, draft: Draft) {
+    this.serial = serial
+    this.kind = draft.kind
+    this.method = draft.method
+    this.members = draft.members
+    this.idRaw = draft.idRaw
+    this.innerRaw = draft.innerRaw
+    this.#comma = draft.comma ?? ','
+    this.text = this.render(this.idRaw, this.innerRaw)
+  }
+
+  /** What the line looks like with another id, another inner reference, and without some members. */
+  render(idRaw: string | undefined, innerRaw: string | undefined, omitted?: ReadonlySet<string>): string {
+    let text = ''
+    for (const [key, raw] of this.members) {
+      if (omitted?.has(key)) continue
+      let value = key === 'id' ? idRaw! : raw
+      if (innerRaw !== undefined && value.includes(INNER)) value = value.replace(INNER, () => innerRaw)
+      text += `${text === '' ? '' : this.#comma}"${key}":${value}`
+    }
+    return `{${text}}`
+  }
+}
+
+/** From a client. */
+export class ClientLine extends Line {
+  readonly author: SimClient
+  /** The sessions it names. */
+  sessions: readonly string[] = []
+  pool: string | undefined
+  /** The question of a worker that it answers. */
+  answers: WorkerLine | undefined
+  /** Its author has given such an id before without being asked: nothing strict can be said of it. */
+  isVague = false
+  sentAtMs = 0
+  isConsumed = false
+  isAnswered = false
+  isCancelled = false
+  /** The resource, task or session it is about. */
+  about: string | undefined
+  // What the worker that received it saw.
+  receiver: SimWorker | undefined
+  isAliased = false
+  isInnerAliased = false
+  workerIdRaw: string | undefined
+  tokenRaw: string | undefined
+
+  constructor(serial: number, author: SimClient, draft: Draft) {
+    super(serial, draft)
+    this.author = author
+  }
+}
+
+/** From a worker. */
+export class WorkerLine extends Line {
+  readonly author: SimWorker
+  /** Whom it is meant for; `bus`: an answer to the bus itself. */
+  to: SimClient | 'everyone' | 'subscribers' | 'bus' | undefined
+  /** The request that it answers. */
+  answers: ClientLine | undefined
+  /** The request it is about, which it does not name. */
+  during: ClientLine | undefined
+  /** The request whose token or id stands in it. */
+  refersTo: ClientLine | undefined
+  /** The worker has used this id in a lie before: nothing strict can be said of it. */
+  isVague = false
+  session: string | undefined
+  announces: string | undefined
+  about: string | undefined
+  /** Written before its session was announced: it may come later than its place. */
+  isEarly = false
+  isAnswered = false
+  isAliased = false
+  readonly receivers: SimClient[] = []
+
+  constructor(serial: number, author: SimWorker, draft: Draft) {
+    super(serial, draft)
+    this.author = author
+  }
+}
+
+/** The serial number in a received line; -1: the bus has made it. */
+export function serialIn(text: string): number {
+  const at = text.indexOf(SERIAL)
+  return at === -1 ? -1 : Number.parseInt(text.slice(at + SERIAL.length, at + SERIAL.length + 12), 10)
+}
+
+/** The id of a line as it is spelled there; payloads of the simulation hold no other member of that name. */
+export function idIn(text: string): string | undefined {
+  return /"id": ?("(?:[^"\\]|\\.)*"|[^,}\s]+)/.exec(text)?.[1]
+}
+
+/** Ids are compared by value; numbers that a library may respell must come back as they were (contract 4.2.3). */
+export function idKey(raw: string): string {
+  return raw.charCodeAt(0) === 0x22 ? JSON.stringify(JSON.parse(raw)) : raw
+}
+
+/** How a JSON library gives an id back. */
+export function respell(raw: string): string {
+  return JSON.stringify(JSON.parse(raw))
+}

@@ -1,0 +1,42 @@
+/** Compiles the simulation and runs it; see main.ts for what the options mean. */
+import { pathToFileURL } from 'node:url'
+import { parseArgs } from 'node:util'
+import { compile, copySources, makeWorkshop } from './compile.mjs'
+
+const { values } = parseArgs({
+  options: {
+    seed: { type: 'string' },
+    seeds: { type: 'string' },
+    events: { type: 'string', default: '1000' },
+    steps: { type: 'string' },
+    minutes: { type: 'string', default: '0' },
+    told: { type: 'boolean', default: false },
+  },
+})
+
+const folder = makeWorkshop()
+copySources(`${folder}/sources`)
+compile(`${folder}/sources`, `${folder}/built`)
+const { formatTally, parseSteps, reportFailure, runSeeds } = await import(
+  pathToFileURL(`${folder}/built/test/simulation/main.js`).href
+)
+
+const seed = values.seed === undefined ? Date.now() % 1_000_000_000 : Number(values.seed)
+const steps = values.steps === undefined ? undefined : parseSteps(values.steps)
+const seeds = Number(values.seeds ?? (values.seed === undefined ? 100 : 1))
+if (values.seed === undefined) console.log(`fresh seeds from ${seed} on`)
+const order = {
+  seed,
+  seeds,
+  events: Number(values.events),
+  minutes: Number(values.minutes),
+  steps,
+  isTold: values.told,
+}
+const tally = runSeeds(order, (so) => process.stderr.write(`\r${formatTally(so)}`))
+process.stderr.write('\n')
+console.log(formatTally(tally))
+if (tally.failed !== undefined) {
+  console.log(reportFailure(tally.failed.plan, tally.failed.outcome))
+  process.exitCode = 1
+}

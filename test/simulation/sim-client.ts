@@ -1,0 +1,333 @@
+/**
+ * A client as the bus meets it: a connection with its two directions, and an account of what it has asked and got.
+ *
+ * It says what `client-speech.ts` puts into its mouth, in pieces of any size, reads as fast as its manners allow, and
+ * judges every line it hears with `client-ears.ts`.
+ */
+import type { Client } from '../../src/kernel/peers.ts'
+import type { ClientId, Door } from '../../src/kernel/vocabulary.ts'
+import { hear } from './client-ears.ts'
+import { speak } from './client-speech.ts'
+import { ClientLine, type Draft, idKey, type WorkerLine } from './line.ts'
+import { LineReader, Pipe, Sending } from './pipe.ts'
+import type { TongueName } from './scenario.ts'
+import type { SimWorker } from './sim-worker.ts'
+import { demand } from './violation.ts'
+import type { World } from './world.ts'
+
+/** How a client names the pool it wants. */
+export type Addressing = 'door' | 'line' | 'open' | 'none'
+
+/** A question that it was asked and has not answered. */
+export interface Asked {
+  readonly idRaw: string
+  readonly line: WorkerLine
+}
+
+const MAX_UNSENT_BYTES = 6_000
+
+export class SimClient {
+  readonly world: World
+  readonly id: ClientId
+  readonly door: Door
+  readonly tongue: TongueName
+  readonly pool: string
+  readonly addressing: Addressing
+  readonly pace: 'eager' | 'slow' | 'stuck'
+  readonly maxLineBytes: number
+  readonly sending = new Sending()
+  readonly pipe: Pipe
+  readonly #reader = new LineReader()
+  isPaused = false
+  /** It wants to end its writing side, or has. */
+  isEnding = false
+  hasEnded = false
+  /** It went away by itself. */
+  hasLeft = false
+  isLeaveTold = false
+  closed: 'flush' | 'drop' | undefined
+  isOver = false
+  /** The bus listens no more: a fault, or the end of the bus. */
+  isDeafened = false
+  isRefused = false
+  #omitsNewline = false
+
+  hasSpoken = false
+  isBadlyOpened = false
+  /** So many answers it waits for before it goes on. */
+  patience = 1
+  lastAnswered: string | undefined
+  hasInitialised = false
+  introduction: ClientLine | undefined
+  sessions: string[] = []
+  readonly named = new Set<string>()
+  readonly claimed = new Set<string>()
+  readonly subscribed = new Set<string>()
+  readonly tasks: string[] = []
+  readonly asked = new Map<string, Asked>()
+  readonly vagueIds = new Set<string>()
+  /** Its unanswered requests by id, and how many answers came that may be for any of them. */
+  readonly open = new Map<string, Set<ClientLine>>()
+  readonly vague = new Map<string, number>()
+  readonly lastHeard = new Map<SimWorker, number>()
+  readonly #unconsumed: { readonly endBytes: number; readonly line: ClientLine }[] = []
+  consumedRequests = 0
+  answers = 0
+  cancelledCount = 0
+
+  constructor(world: World, id: ClientId, door: Door, pool: string, tongue: TongueName) {
+    const { chance } = world
+    this.world = world
+    this.id = id
+    this.door = door
+    this.pool = pool
+    this.tongue = tongue
+    const addressing = chance.pick(['door', 'line', 'line', 'open', 'none'] as const)
+    this.addressing = addressing === 'none' && !isNamelessPool(world, pool) ? 'line' : addressing
+    this.pace = chance.is(world.scenario.malice / 2) ? chance.pick(['slow', 'stuck']) : 'eager'
+    this.pipe = new Pipe(chance.pick([16, 100, 400, 5_000, 100_000]))
+    this.maxLineBytes = world.maxClientLineBytes
+  }
+
+  toString(): string {
+    return `client ${this.id}`
+  }
+
+  get isSilent(): boolean {
+    return this.isEnding || this.hasLeft || this.closed !== undefined
+  }
+
+  /** It is there, and the bus has not closed it. */
+  get isListening(): boolean {
+    return !this.hasLeft && !this.hasEnded && this.closed === undefined
+  }
+
+  // ---- one step of its life ----
+
+  act(): void {
+    const { chance } = this.world
+    const roll = chance.next()
+    if (roll < 0.008 * (1 + this.world.scenario.malice * 4)) return this.#withdraw()
+    if (roll < 0.35 && !this.isSilent && this.sending.length < MAX_UNSENT_BYTES) {
+      for (let i = chance.between(1, 3); i > 0 && !this.isSilent; i--) speak(this)
+      return this.#deliver(0.7)
+    }
+    if (roll < 0.65) return this.#deliver(1)
+    this.#read()
+  }
+
+  /** It asks nothing more, reads everything and answers what it is asked. */
+  settle(): void {
+    for (const asked of [...this.asked.values()]) if (!this.isSilent) this.answer(asked)
+    this.#deliver(1, true)
+    this.#listen(Number.POSITIVE_INFINITY)
+  }
+
+  #withdraw(): void {
+    const { chance } = this.world
+    if (this.isSilent || chance.is(0.5)) return this.leave()
+    // A last line without newline counts (contract 4.2.1).
+    this.#omitsNewline = chance.is(0.3)
+    if (this.#omitsNewline) speak(this)
+    this.isEnding = true
+  }
+
+  #read(): void {
+    const { chance } = this.world
+    if (this.pace === 'stuck' && chance.is(0.95)) return
+    this.#listen(this.pace === 'slow' ? chance.between(1, 60) : chance.is(0.8) ? Number.POSITIVE_INFINITY : 100)
+  }
+
+  #listen(bytes: number): void {
+    if (this.hasLeft) return
+    for (const text of this.#reader.push(this.pipe.read(bytes))) {
+      this.world.tell(() => `  ${this} hears ${text}`)
+      hear(this, text)
+    }
+    if (this.pipe.isDrainDue) {
+      this.pipe.isDrainDue = false
+      if (this.closed === undefined) this.world.apply({ type: 'client-wrote', client: this.id, pendingBytes: 0 })
+    }
+    if (this.closed === 'flush' && this.pipe.isIdle) this.#end()
+  }
+
+  #deliver(probability: number, isAll = false): void {
+    const { chance, world } = { chance: this.world.chance, world: this.world }
+    if (this.hasLeft) return this.#tellLeft()
+    if (this.closed !== undefined || this.isPaused || !chance.is(probability)) return
+    if (this.sending.length > 0) {
+      const bytes = isAll || chance.is(0.6) ? this.sending.length : chance.between(1, this.sending.length)
+      return world.apply({ type: 'client-received', client: this.id, bytes: this.sending.take(bytes) })
+    }
+    if (!this.isEnding || this.hasEnded) return
+    this.hasEnded = true
+    world.apply({ type: 'client-ended', client: this.id })
+  }
+
+  /** The connection is torn down; what was not sent never is. */
+  leave(): void {
+    if (this.hasLeft || this.closed !== undefined) return
+    this.hasLeft = true
+    this.pipe.close()
+  }
+
+  #tellLeft(): void {
+    if (this.isLeaveTold) return
+    this.isLeaveTold = true
+    this.isOver = true
+    this.world.apply({ type: 'client-closed', client: this.id })
+  }
+
+  // ---- what it says ----
+
+  say(draft: Draft): ClientLine {
+    const { world } = this
+    const line = new ClientLine(world.lines.length, this, draft)
+    world.lines.push(line)
+    return this.#send(line, line.text)
+  }
+
+  /** Text that is no message, or one that the bus must refuse. */
+  blurt(text: string, idRaw?: string): void {
+    const line = new ClientLine(this.world.lines.length, this, { kind: 'fault', method: '', members: [], idRaw })
+    this.world.lines.push(line)
+    this.#send(line, text)
+  }
+
+  #send(line: ClientLine, text: string): ClientLine {
+    const { chance, nowMs } = this.world
+    const isTooLong = text.length > this.maxLineBytes
+    const sent = isTooLong ? new ClientLine(line.serial, this, { ...line, kind: 'fault' }) : line
+    this.world.lines[line.serial] = sent
+    this.hasSpoken = true
+    sent.sentAtMs = nowMs
+    const end = this.#omitsNewline ? '' : chance.is(0.9) ? '\n' : chance.pick(['\r\n', '\n\n', '\n \r\n'])
+    this.world.tell(() => `${this} writes ${text}`)
+    // The newline of the message itself, not what follows it.
+    const newline = end.indexOf('\n')
+    const sentBytes = this.sending.add(`${text}${end}`)
+    const endBytes = newline === -1 ? Number.POSITIVE_INFINITY : sentBytes - end.length + newline + 1
+    this.#unconsumed.push({ endBytes, line: sent })
+    if (sent.kind === 'request') this.#openRequest(sent)
+    return sent
+  }
+
+  #openRequest(line: ClientLine): void {
+    const key = idKey(line.idRaw!)
+    const open = this.open.get(key)
+    if (open === undefined) this.open.set(key, new Set([line]))
+    else open.add(line)
+  }
+
+  answer(asked: Asked): void {
+    const { chance } = this.world
+    this.asked.delete(asked.idRaw)
+    this.lastAnswered = asked.idRaw
+    const serial = this.world.lines.length
+    const line = this.say({
+      kind: 'response',
+      method: '',
+      idRaw: asked.idRaw,
+      members: [
+        ['jsonrpc', '"2.0"'],
+        ['id', ''],
+        chance.is(0.8) ? ['result', `{"#":${serial}}`] : ['error', `{"code":1,"message":"no","data":{"#":${serial}}}`],
+      ],
+    })
+    line.answers = asked.line
+    line.isVague = this.vagueIds.has(asked.idRaw)
+  }
+
+  // ---- what it is owed ----
+
+  /** An answer to this very request. */
+  settleRequest(line: ClientLine): void {
+    const key = idKey(line.idRaw!)
+    const open = this.open.get(key)
+    demand(open?.delete(line) === true, 'answered once', () => `${this} got a second answer to ${line.text}`)
+    this.#count(key, open, line.isCancelled ? 1 : 0)
+    line.isAnswered = true
+  }
+
+  /** An answer that says only which id it is for; returns the request if there is but one. */
+  settleId(key: string, what: string): ClientLine | undefined {
+    const open = this.open.get(key)
+    this.vague.set(key, (this.vague.get(key) ?? 0) + 1)
+    demand(open !== undefined && open.size > 0, 'answered once', () => `${this} is owed nothing for ${what}`)
+    this.#count(key, open, 0)
+    if (open.size > 1) return undefined
+    const [line] = open
+    return line
+  }
+
+  #count(key: string, open: Set<ClientLine>, cancelled: number): void {
+    const vague = this.vague.get(key) ?? 0
+    demand(open.size >= vague, 'answered once', () => `${this} got one answer too many for the id ${key}`)
+    this.answers++
+    this.cancelledCount -= cancelled
+    if (open.size !== vague) return
+    for (const line of open) if (line.isCancelled) this.cancelledCount--
+    this.open.delete(key)
+    this.vague.delete(key)
+  }
+
+  get owed(): number {
+    return this.consumedRequests - this.answers
+  }
+
+  /** Follows how much of what it sent the bus has looked at. */
+  follow(peer: Client): void {
+    const bytes = peer.isFinished
+      ? Number.POSITIVE_INFINITY
+      : this.sending.sentBytes - peer.backlogBytes + peer.backlogFrom
+    this.#consume(bytes)
+    if (peer.isDeaf) this.isDeafened = true
+    if (!peer.outbox.isEmpty || !this.pipe.isIdle || this.#reader.isInside || this.closed !== undefined) return
+    if (this.hasLeft) return
+    const { owed } = this
+    demand(
+      peer.pendingCount <= owed && peer.pendingCount >= owed - this.cancelledCount,
+      'answered once',
+      () => `${this} is owed ${owed} answers (${[...this.open.keys()]}), and the bus knows of ${peer.pendingCount}`,
+    )
+  }
+
+  #consume(bytes: number): void {
+    while (this.#unconsumed.length > 0 && this.#unconsumed[0]!.endBytes <= bytes && !this.isDeafened) {
+      const { line } = this.#unconsumed.shift()!
+      line.isConsumed = true
+      if (line.kind === 'request') this.consumedRequests++
+      if (line.kind === 'fault') this.isDeafened = true
+    }
+  }
+
+  // ---- the end ----
+
+  closeBy(how: 'flush' | 'drop'): void {
+    demand(this.closed === undefined, 'actions sensible', () => `${this} was closed twice`)
+    this.closed = how
+    if (how === 'flush' && !this.hasLeft) return
+    this.isOver = true
+    this.pipe.close()
+  }
+
+  #end(): void {
+    if (this.isOver) return
+    this.isOver = true
+    demand(!this.#reader.isInside, 'bytes unchanged', () => `${this} was closed in the middle of a line`)
+    // For a client that speaks a stateful protocol the end of its input is its end (contract 4.1.2).
+    if (this.hasEnded && (this.tongue !== 'plain' || this.world.scenario.isMixed)) return
+    if (this.hasEnded && !this.world.isStopping) this.#consume(Number.POSITIVE_INFINITY)
+    demand(
+      this.owed <= this.cancelledCount,
+      'answered once',
+      () => `${this} was closed and is owed ${this.owed} answers`,
+    )
+  }
+}
+
+/** Who names no pool gets this one, or is refused. */
+function isNamelessPool({ spec, scenario }: World, pool: string): boolean {
+  if (spec.defaultPool !== undefined) return spec.defaultPool === pool
+  return !scenario.reloads
+}

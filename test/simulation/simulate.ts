@@ -1,0 +1,128 @@
+/**
+ * One run: so many events from a seed, then everything settles, the bus shuts down, and nothing may be left.
+ */
+import { demand, Violation } from './violation.ts'
+import { World } from './world.ts'
+
+export interface Plan {
+  readonly seed: number
+  /** How many events before the world settles. */
+  readonly events: number
+  /** Only these steps, in order; left out: as many as the events need. */
+  readonly steps?: readonly number[]
+  readonly isTold?: boolean
+}
+
+export interface Outcome {
+  readonly violation: Violation | undefined
+  readonly events: number
+  readonly steps: number
+  readonly requests: number
+  readonly story: readonly string[]
+  readonly reasons: ReadonlyMap<string, number>
+}
+
+const MAX_STEPS_PER_EVENT = 6
+const MAX_ROUNDS = 4_000
+
+export function simulate(plan: Plan): Outcome {
+  const world = new World(plan.seed, plan.isTold)
+  let violation: Violation | undefined
+  let steps = 0
+  try {
+    steps = live(world, plan, (step) => {
+      steps = step
+    })
+    end(world)
+  } catch (error) {
+    if (!(error instanceof Violation)) throw error
+    violation = error
+  }
+  const requests = world.lines.reduce((count, { kind }) => (kind === 'request' ? count + 1 : count), 0)
+  return { violation, events: world.events, steps, requests, story: world.story ?? [], reasons: world.reasons }
+}
+
+function live(world: World, { events, steps }: Plan, note: (step: number) => void): number {
+  if (steps !== undefined) {
+    for (const step of steps) if (!world.isFinished) world.step(step)
+    return steps.length
+  }
+  let step = 0
+  for (; world.events < events && step < events * MAX_STEPS_PER_EVENT && !world.isFinished; step++) {
+    note(step + 1)
+    world.step(step)
+  }
+  return step
+}
+
+function end(world: World): void {
+  world.chance.reseed(world.seed, -2)
+  if (!world.scenario.endsAbruptly) {
+    settle(world, () => false)
+    inspectCalm(world)
+  }
+  const startedMs = world.nowMs
+  if (!world.isStopping) world.shutDown()
+  settle(world, () => world.isFinished)
+  demand(world.isFinished, 'nothing left', 'the bus did not finish')
+  const { drainTimeoutMs } = world.spec.limits
+  const tookMs = world.nowMs - startedMs
+  demand(tookMs <= drainTimeoutMs + 20_000, 'nothing left', `the shutdown took ${tookMs} ms`)
+  inspectEnd(world)
+}
+
+/** Everybody reads, answers and asks nothing new, and the clock runs, until nothing happens any more. */
+function settle(world: World, isEnough: () => boolean): void {
+  for (let round = 0; !isEnough(); round++) {
+    demand(round < MAX_ROUNDS, 'goes on', 'the world does not come to rest')
+    const before = world.moves
+    world.flush()
+    for (const client of [...world.clients]) client.settle()
+    for (const worker of [...world.workers]) worker.settle()
+    world.flush()
+    if (world.moves > before) continue
+    if (isCalm(world) && !world.isStopping) return
+    if (!world.jump()) return
+  }
+}
+
+/** Nobody is owed anything: what time may still bring is of no interest. */
+function isCalm(world: World): boolean {
+  return world.clients.every(
+    (client) => client.owed <= client.cancelledCount && client.pipe.isIdle && client.sending.length === 0,
+  )
+}
+
+function inspectCalm(world: World): void {
+  for (const client of world.clients) {
+    const owed = client.owed - client.cancelledCount
+    demand(
+      owed <= 0 || !client.isListening,
+      'answered once',
+      () => `${client} is owed ${owed} answers and nothing happens any more`,
+    )
+  }
+  for (const worker of world.workers) {
+    if (!worker.isAlive || worker.isStopping || worker.stdout.length > 0) continue
+    demand(
+      worker.questions.size === 0,
+      'questions answered',
+      () => `${worker} has asked ${[...worker.questions.keys()]} and nothing happens any more`,
+    )
+  }
+}
+
+function inspectEnd(world: World): void {
+  const { core } = world
+  if (core === undefined) return
+  demand(core.clients.size === 0, 'nothing left', `${core.clients.size} clients are left`)
+  demand(core.sessions.size === 0, 'nothing left', `${core.sessions.size} sessions are left`)
+  demand(core.requests.size === 0, 'nothing left', `${core.requests.size} requests are left`)
+  demand(core.retainedBytes === 0, 'nothing left', `${core.retainedBytes} bytes are retained`)
+  for (const worker of core.workers.values())
+    demand(worker.state === 'stopped', 'nothing left', `worker ${worker.id} is ${worker.state}`)
+  for (const pool of core.pools.values()) {
+    const waiting = pool.waiting.length + pool.leaseWaiters.length
+    demand(waiting === 0, 'nothing left', `${waiting} messages wait in pool ${pool.spec.id}`)
+  }
+}

@@ -1,0 +1,235 @@
+/**
+ * Judges every line that a worker hears: it comes once, to one worker, unchanged but for an id that had to be another, in
+ * the order its client sent it, and under an id that nothing else there has.
+ */
+import { ClientLine, idIn, idKey, respell, serialIn } from './line.ts'
+import type { SimWorker } from './sim-worker.ts'
+import { demand } from './violation.ts'
+
+export function hearAsWorker(worker: SimWorker, text: string): void {
+  const serial = serialIn(text)
+  if (serial === -1) return hearBus(worker, text)
+  const line = worker.world.lines[serial]
+  demand(line instanceof ClientLine, 'nobody else sees it', () => `${worker} got what no client wrote: ${text}`)
+  const isOther = line.method === 'initialize' && idKey(idIn(text)!) !== idKey(line.idRaw!)
+  // The first worker may have died before it read it: then this is the second time for all we know.
+  if (isOther && (line.receiver !== undefined || !isOdd(line.idRaw!))) return hearRepeated(worker, line, text)
+  demand(line.receiver === undefined, 'answered once', () => `${worker} got what ${line.receiver} has got: ${text}`)
+  line.receiver = worker
+  demandPlace(worker, line, text)
+  hearKind[line.kind](worker, line, text)
+  demandOrder(worker, line, text)
+}
+
+const hearKind = {
+  request: hearRequest,
+  notification: hearNotification,
+  response: hearAnswer,
+  fault: (worker: SimWorker, _line: ClientLine, text: string) =>
+    demand(false, 'nobody else sees it', `${worker} got what is no message: ${text}`),
+} as const
+
+/** The right pool, the right worker of it, and nobody else's. */
+function demandPlace(worker: SimWorker, line: ClientLine, text: string): void {
+  const { world, spec } = worker
+  const client = line.author
+  if (world.scenario.isMixed) return
+  demand(client.pool === worker.pool, 'nobody else sees it', () => `${worker} of ${worker.pool} got ${text}`)
+  if (spec.sharing === 'isolated') {
+    worker.sole ??= client
+    demand(worker.sole === client, 'nobody else sees it', () => `${worker} belongs to ${worker.sole} and got ${text}`)
+  }
+  if (client.tongue !== 'plain') return
+  for (const name of line.sessions) {
+    const key = `${client.id} ${name}`
+    const home = world.homes.get(key) ?? worker
+    world.homes.set(key, home)
+    demand(
+      home === worker,
+      'order kept',
+      () => `session ${name} of ${client} was at ${home}, then at ${worker}: ${text}`,
+    )
+  }
+}
+
+/** Notifications may overtake requests that wait for a lease (contract 6.7). */
+function demandOrder(worker: SimWorker, line: ClientLine, text: string): void {
+  const last = worker.lastHeard.get(line.author) ?? -1
+  if (worker.spec.sharing === 'lease' && line.kind !== 'request') return
+  if (worker.world.scenario.isMixed) return
+  demand(line.serial > last, 'order kept', () => `${worker} got ${last} of ${line.author} before ${text}`)
+  worker.lastHeard.set(line.author, line.serial)
+}
+
+const NOTHING: ReadonlySet<string> = new Set()
+const CUTS = {
+  plain: NOTHING,
+  acp: new Set(['pool']),
+  legacy: new Set(['pool', 'sessionId', 'trace_id']),
+  modern: new Set(['pool', 'sessionId', 'trace_id']),
+} as const
+
+/** Every byte as it was, but for the id, the inner reference, and what its protocol does not know (contract 4.2.3). */
+function expect(
+  worker: SimWorker,
+  line: ClientLine,
+  text: string,
+  idRaw: string | undefined,
+  innerRaw: string | undefined,
+): void {
+  const { isMixed } = worker.world.scenario
+  const expected = line.render(idRaw, innerRaw, CUTS[worker.tongue])
+  if (text === expected) return
+  const isOther = isMixed && Object.values(CUTS).some((cuts) => text === line.render(idRaw, innerRaw, cuts))
+  demand(isOther, 'bytes unchanged', () => `${worker} should have got\n    ${expected}\n  but got\n    ${text}`)
+}
+
+function innerIn(text: string): string | undefined {
+  return /"(?:progressToken|requestId)": ?("(?:[^"\\]|\\.)*"|[^,}\s]+)/.exec(text)?.[1]
+}
+
+function isOdd(raw: string): boolean {
+  return raw.charCodeAt(0) === 0x22 ? /\\ud800/.test(raw) : !/^-?\d{1,15}$/.test(raw)
+}
+
+function hearRequest(worker: SimWorker, line: ClientLine, text: string): void {
+  const idRaw = idIn(text)!
+  const key = idKey(idRaw)
+  const ownKey = idKey(line.idRaw!)
+  line.isAliased = key !== ownKey
+  demandId(worker, line, key, ownKey, text)
+  const innerRaw = line.innerRaw === undefined ? undefined : innerIn(text)!
+  if (innerRaw !== undefined) line.isInnerAliased = idKey(innerRaw) !== idKey(line.innerRaw!)
+  expect(worker, line, text, line.isAliased ? idRaw : line.idRaw, line.isInnerAliased ? innerRaw : line.innerRaw)
+  demandLease(worker, line, text)
+  for (const name of line.sessions) worker.noteUser(name, line.author)
+  line.tokenRaw = innerRaw === undefined ? undefined : respell(innerRaw)
+  line.workerIdRaw = respell(idRaw)
+  worker.usedIds.add(key)
+  const isNew = line.method === 'session/new' || line.method === 'session/fork'
+  const announces = isNew ? { announces: worker.makeSession() } : {}
+  worker.open.set(idKey(line.workerIdRaw), { idRaw: line.workerIdRaw, method: line.method, line, ...announces })
+}
+
+/** An id is changed only where it must be, and what it is changed to is new (contract 4.2.3). */
+function demandId(worker: SimWorker, line: ClientLine, key: string, ownKey: string, text: string): void {
+  const isFree = (!worker.open.has(key) && !worker.unansweredIds.has(key)) || worker.vagueIds.has(key)
+  demand(isFree, 'answered once', () => `${worker} got an id that is taken there: ${text}`)
+  if (!line.isAliased) {
+    return demand(!isOdd(line.idRaw!), 'bytes unchanged', () => `${worker} got an odd id: ${text}`)
+  }
+  const mayBeTaken = isOdd(line.idRaw!) || worker.usedIds.has(ownKey)
+  demand(mayBeTaken, 'bytes unchanged', () => `${worker} got another id for ${line.idRaw} without need: ${text}`)
+  demand(
+    !worker.world.aliases.has(key),
+    'answered once',
+    () => `${worker} got a bus-made id that was used before: ${text}`,
+  )
+  worker.world.aliases.add(key)
+}
+
+/** Contract 6.7: a leased worker is one client's while it has requests in flight. */
+function demandLease(worker: SimWorker, line: ClientLine, text: string): void {
+  const { spec } = worker
+  if (spec.sharing !== 'lease' || spec.limits.requestTimeoutMs > 0 || worker.vagueIds.size > 0) return
+  for (const { line: other } of worker.open.values()) {
+    if (other === undefined || other.author === line.author || !other.author.isListening || other.isCancelled) continue
+    demand(
+      other.author.isDeafened,
+      'nobody else sees it',
+      () => `${worker} is leased to ${other.author} and got ${text}`,
+    )
+  }
+}
+
+function hearNotification(worker: SimWorker, line: ClientLine, text: string): void {
+  if (line.innerRaw === undefined) return expect(worker, line, text, undefined, undefined)
+  const innerRaw = innerIn(text)!
+  expect(worker, line, text, undefined, idKey(innerRaw) === idKey(line.innerRaw) ? line.innerRaw : innerRaw)
+  const received = worker.open.get(idKey(innerRaw))
+  // A plain worker gets every byte as it was: what a cancel means there is nobody's promise.
+  if (received === undefined || worker.world.scenario.isMixed) return
+  const isOwn = received.line?.author === line.author || worker.vagueIds.has(idKey(innerRaw))
+  demand(isOwn, 'nobody else sees it', () => `${line.author} cancels a request of ${received.line?.author}: ${text}`)
+  worker.cancelled(received)
+}
+
+function hearAnswer(worker: SimWorker, line: ClientLine, text: string): void {
+  if (line.isVague) return settleQuestion(worker, respell(idIn(text)!), text)
+  const question = line.answers
+  demand(question !== undefined, 'nobody else sees it', () => `${worker} got an answer to nothing: ${text}`)
+  demand(
+    question.author === worker,
+    'nobody else sees it',
+    () => `${worker} got the answer for ${question.author}: ${text}`,
+  )
+  expect(worker, line, text, question.isAliased ? question.idRaw : line.idRaw, undefined)
+  settleQuestion(worker, respell(question.idRaw!), text)
+}
+
+function settleQuestion(worker: SimWorker, key: string, text: string): void {
+  demand(
+    worker.questions.delete(key),
+    'questions answered',
+    () => `${worker} got an answer that it is not owed: ${text}`,
+  )
+}
+
+/** Contract 6.6: after a restart the bus repeats a client's `initialize`, once for each worker, under an id of its own. */
+function hearRepeated(worker: SimWorker, line: ClientLine, text: string): void {
+  demand(line.receiver !== worker && !worker.repeated.has(line), 'answered once', () => `${worker} got twice ${text}`)
+  worker.repeated.add(line)
+  const idRaw = idIn(text)!
+  demand(!worker.open.has(idKey(idRaw)), 'answered once', () => `${worker} got an id that is taken there: ${text}`)
+  // It may also be the first time, with an id that was taken: then the answer is the client's, as a welcome is.
+  worker.open.set(idKey(idRaw), { idRaw, method: 'initialize', line: undefined })
+}
+
+// ---- from the bus ----
+
+interface BusLine {
+  readonly id?: string | number
+  readonly method?: string
+  readonly params?: { readonly requestId?: string | number }
+}
+
+const OWN_REQUESTS: ReadonlySet<string> = new Set([
+  'initialize',
+  'server/discover',
+  'logging/setLevel',
+  'resources/subscribe',
+  'resources/unsubscribe',
+  'session/close',
+])
+const OWN_NOTIFICATIONS: ReadonlySet<string> = new Set([
+  'notifications/initialized',
+  'notifications/cancelled',
+  '$/cancel_request',
+  'session/cancel',
+])
+
+function hearBus(worker: SimWorker, text: string): void {
+  const message = JSON.parse(text) as BusLine
+  const { id, method } = message
+  if (method === undefined) return settleQuestion(worker, JSON.stringify(id), text)
+  const isSpoken = worker.tongue !== 'plain' || worker.world.scenario.isMixed
+  demand(isSpoken, 'bytes unchanged', () => `${worker} is plain and got ${text}`)
+  if (id !== undefined) return hearBusRequest(worker, JSON.stringify(id), method, text)
+  demand(OWN_NOTIFICATIONS.has(method), 'justified', () => `${worker} got ${text}`)
+  const { requestId } = message.params ?? {}
+  if (requestId === undefined) return
+  const received = worker.open.get(idKey(JSON.stringify(requestId)))
+  if (received !== undefined) worker.cancelled(received)
+}
+
+function hearBusRequest(worker: SimWorker, idRaw: string, method: string, text: string): void {
+  demand(OWN_REQUESTS.has(method), 'justified', () => `${worker} got ${text}`)
+  const key = idKey(idRaw)
+  demand(
+    !worker.open.has(key) && !worker.world.aliases.has(key),
+    'answered once',
+    () => `${worker} got a used id: ${text}`,
+  )
+  worker.world.aliases.add(key)
+  worker.open.set(key, { idRaw, method, line: undefined })
+}

@@ -1,0 +1,267 @@
+/**
+ * A world with one bus in it: a clock that jumps, a network that cuts, processes that die. It drives the kernel exactly as
+ * the shell does (`src/cli/daemon/daemon.ts`) and lets chance decide who does what next.
+ *
+ * Every step draws from its own seed, so a run is a list of step numbers: leaving some out leaves the others as they were.
+ */
+import { DIALECTS } from '../../src/dialects/index.ts'
+import { Bus } from '../../src/kernel/bus.ts'
+import type { Core } from '../../src/kernel/core.ts'
+import type { Action, BusEvent } from '../../src/kernel/events.ts'
+import type { Reason } from '../../src/kernel/faults.ts'
+import type { Peer } from '../../src/kernel/peers.ts'
+import type { BusSpec, ClientId, PoolSpec, WorkerId } from '../../src/kernel/vocabulary.ts'
+import { Chance } from './chance.ts'
+import { inspect } from './invariants.ts'
+import type { ClientLine, WorkerLine } from './line.ts'
+import { coreSeen } from './look.ts'
+import { drawScenario, redrawSpec, type Scenario } from './scenario.ts'
+import { SimClient } from './sim-client.ts'
+import { SimWorker } from './sim-worker.ts'
+import { demand, Violation } from './violation.ts'
+
+const MAX_CLIENTS = 400
+const MAX_FLUSHES = 2_000
+
+export class World {
+  readonly seed: number
+  readonly chance: Chance
+  readonly scenario: Scenario
+  readonly bus: Bus
+  readonly lines: (ClientLine | WorkerLine)[] = []
+  /** Clients that are there, or whose last bytes are. */
+  clients: SimClient[] = []
+  readonly #clientsById = new Map<ClientId, SimClient>()
+  workers: SimWorker[] = []
+  readonly #slots = new Map<WorkerId, SimWorker>()
+  readonly #specs = new Map<string, PoolSpec>()
+  readonly aliases = new Set<string>()
+  /** The worker of every session of a plain client. */
+  readonly homes = new Map<string, SimWorker>()
+  readonly reasons = new Map<Reason, number>()
+  readonly timeoutsMs: number[] = []
+  spec: BusSpec
+  nowMs = 1_000
+  events = 0
+  /** Events, and what happens without one. */
+  moves = 0
+  deaths = 0
+  isStopping = false
+  isFinished = false
+  hasReloaded = false
+  story: string[] | undefined
+  #core: Core | undefined
+  #nextClient = 1
+
+  constructor(seed: number, isTold = false) {
+    this.seed = seed
+    this.chance = new Chance(seed, -1)
+    this.scenario = drawScenario(this.chance)
+    this.spec = this.scenario.spec
+    if (isTold) this.story = []
+    this.#learn(this.spec)
+    this.bus = new Bus(this.spec, DIALECTS, () => this.chance.next())
+    this.#guard(() => this.#perform(this.bus.start(this.nowMs)))
+  }
+
+  tell(what: () => string): void {
+    this.story?.push(what())
+  }
+
+  countReason(reason: Reason): void {
+    this.reasons.set(reason, (this.reasons.get(reason) ?? 0) + 1)
+  }
+
+  get maxClientLineBytes(): number {
+    return Math.max(
+      this.spec.limits.maxInputBufferBytes,
+      ...this.spec.pools.map(({ limits }) => limits.maxInputBufferBytes),
+    )
+  }
+
+  // ---- steps ----
+
+  step(number: number): void {
+    const { chance } = this
+    chance.reseed(this.seed, number)
+    this.#pass()
+    const roll = chance.next()
+    if (roll < 0.03 || this.clients.length === 0) this.#openClient()
+    else if (roll < 0.5) chance.pick(this.clients).act()
+    else if (roll < 0.985) this.#actWorker()
+    else if (roll < 0.987 && this.scenario.reloads) this.#reload()
+    if (chance.is(0.75)) this.flush()
+  }
+
+  /** Time goes by, mostly little; sometimes until the next deadline. */
+  #pass(): void {
+    const { chance } = this
+    if (chance.is(0.6)) return
+    if (chance.is(0.97)) this.nowMs += chance.int(6)
+    else this.jump()
+    const deadlineMs = this.bus.nextDeadlineMs()
+    if (deadlineMs !== undefined && deadlineMs <= this.nowMs && chance.is(0.8)) this.apply({ type: 'tick' })
+  }
+
+  /** To the next moment at which something is due; false when nothing ever will be. */
+  jump(): boolean {
+    this.flush()
+    let atMs = this.bus.nextDeadlineMs() ?? Number.POSITIVE_INFINITY
+    for (const worker of this.workers)
+      if (worker.state === 'launching' || (worker.isStopping && worker.isAlive)) atMs = Math.min(atMs, worker.dueMs)
+    if (atMs === Number.POSITIVE_INFINITY) return false
+    this.nowMs = Math.max(this.nowMs, atMs)
+    if ((this.bus.nextDeadlineMs() ?? Number.POSITIVE_INFINITY) <= this.nowMs) this.apply({ type: 'tick' })
+    return true
+  }
+
+  #actWorker(): void {
+    if (this.workers.length > 0) this.chance.pick(this.workers).act()
+  }
+
+  #openClient(): void {
+    const { chance, scenario } = this
+    if (this.clients.length >= scenario.maxClientsAtOnce || this.#nextClient > MAX_CLIENTS || this.isStopping) return
+    const isStdio = scenario.isStdio && this.#nextClient === 1
+    if (scenario.isStdio && !isStdio) return
+    const { id: pool } = chance.pick(this.spec.pools)
+    const tongue =
+      scenario.isMixed && chance.is(0.4)
+        ? chance.pick(['plain', 'acp', 'legacy', 'modern'] as const)
+        : scenario.tongues.get(pool)!
+    const client = new SimClient(this, this.#nextClient++ as ClientId, isStdio ? 'stdio' : 'unix', pool, tongue)
+    this.clients.push(client)
+    this.#clientsById.set(client.id, client)
+    const of = client.addressing === 'door' ? { pool } : {}
+    this.apply({ type: 'client-opened', client: client.id, door: client.door, ...of })
+  }
+
+  #reload(): void {
+    this.hasReloaded = true
+    this.spec = redrawSpec(this.chance, this.scenario, this.spec, this.events)
+    this.#learn(this.spec)
+    this.apply({ type: 'reload', spec: this.spec })
+  }
+
+  #learn(spec: BusSpec): void {
+    for (const pool of spec.pools) {
+      this.#specs.set(pool.revision, pool)
+      this.timeoutsMs.push(pool.limits.requestTimeoutMs)
+    }
+  }
+
+  shutDown(): void {
+    this.isStopping = true
+    this.apply({ type: 'shutdown', at: 'leisure' })
+  }
+
+  // ---- the shell ----
+
+  apply(event: BusEvent): void {
+    this.events++
+    this.moves++
+    this.tell(() => `[${this.nowMs}] ${describe(event)}`)
+    this.#guard(() => this.#perform(this.bus.apply(event, this.nowMs)))
+    this.#check()
+  }
+
+  #guard(run: () => void): void {
+    try {
+      run()
+    } catch (error) {
+      if (error instanceof Violation) throw error
+      throw new Violation('no crash', (error as Error).message, error)
+    }
+  }
+
+  #check(): void {
+    this.#core ??= this.clients.length === 0 ? undefined : coreSeen()
+    const core = this.#core
+    if (core === undefined) return
+    let isAnyOver = false
+    for (const client of this.clients) {
+      const peer = core.clients.get(client.id)
+      if (peer !== undefined) client.follow(peer)
+      isAnyOver ||= client.isOver
+    }
+    inspect(core)
+    if (isAnyOver)
+      this.clients = this.clients.filter((client) => !client.isOver || (client.hasLeft && !client.isLeaveTold))
+    if (this.workers.some((worker) => worker.isOver)) this.workers = this.workers.filter((worker) => !worker.isOver)
+  }
+
+  #perform(actions: readonly Action[]): void {
+    for (const action of actions) {
+      this.tell(() => `    ${JSON.stringify(action)}`)
+      this.#do(action)
+    }
+  }
+
+  #do(action: Action): void {
+    switch (action.do) {
+      case 'pause-client':
+      case 'resume-client':
+        return this.#pause(this.#clientsById.get(action.client), action.do === 'pause-client')
+      case 'pause-worker':
+      case 'resume-worker':
+        return this.#pause(this.#slots.get(action.worker), action.do === 'pause-worker')
+      case 'close-client':
+        this.#clientsById.get(action.client)?.closeBy(action.how)
+        return void this.#clientsById.delete(action.client)
+      case 'spawn-worker':
+        return this.#spawn(action)
+      case 'stop-worker':
+        return this.#slots.get(action.worker)?.stop(action.how)
+      case 'stop-accepting':
+        this.isStopping = true
+        return
+      case 'finished':
+        demand(!this.isFinished, 'actions sensible', 'the bus finished twice')
+        this.isFinished = true
+    }
+  }
+
+  #pause(peer: SimClient | SimWorker | undefined, isPaused: boolean): void {
+    if (peer !== undefined) peer.isPaused = isPaused
+  }
+
+  #spawn({ worker, generation, revision }: Extract<Action, { do: 'spawn-worker' }>): void {
+    const before = this.#slots.get(worker)
+    const isFree = before === undefined || before.isBuried
+    demand(isFree, 'actions sensible', () => `worker ${worker}.${generation} starts while ${before} is not buried`)
+    const process = new SimWorker(this, worker, generation, this.#specs.get(revision)!)
+    this.#slots.set(worker, process)
+    this.workers.push(process)
+  }
+
+  /** What is queued is handed to the system, once per turn of the loop. */
+  flush(): void {
+    let rounds = 0
+    for (let dirty = this.bus.takeDirty(); dirty.length > 0; dirty = this.bus.takeDirty()) {
+      demand(rounds++ < MAX_FLUSHES, 'goes on', 'the bus writes without end')
+      for (const peer of dirty) if (!peer.outbox.isStalled) this.#write(peer)
+    }
+  }
+
+  #write(peer: Peer): void {
+    if (peer.kind === 'client') {
+      const client = this.#clientsById.get(peer.id)
+      if (client === undefined) return
+      const pendingBytes = client.pipe.write(peer.outbox.take())
+      return this.apply({ type: 'client-wrote', client: peer.id, pendingBytes })
+    }
+    const worker = this.#slots.get(peer.id)
+    if (worker === undefined) return
+    const pendingBytes = worker.stdin.write(peer.outbox.take())
+    this.apply({ type: 'worker-wrote', worker: peer.id, generation: peer.generation, pendingBytes })
+  }
+
+  get core(): Core | undefined {
+    return this.#core
+  }
+}
+
+function describe(event: BusEvent): string {
+  if ('bytes' in event) return JSON.stringify({ ...event, bytes: event.bytes.latin1Slice() })
+  return JSON.stringify(event.type === 'reload' ? { type: event.type } : event)
+}
