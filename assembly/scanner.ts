@@ -145,6 +145,7 @@ function isLongKey(field: usize, key: usize): bool {
   return true
 }
 
+// @inline
 function readField(at: usize, field: usize): usize {
   const below = load<u64>(field, FIELD_BELOW)
   if ((filled & below) !== 0) clearBelow(below)

@@ -144,10 +144,13 @@ function skipLiteral(at: usize): usize {
 }
 
 /** Neither a string nor a container. */
-export function skipWord(at: usize, first: u8): usize {
-  if (first > 0x39) return skipLiteral(at)
-  if (first === MINUS) return skipNumber(at + 1)
-  return skipNumber(at)
+// @inline
+function skipWord(at: usize, first: u8): usize {
+  let behind: usize
+  if (first > 0x39) behind = skipLiteral(at)
+  else if (first === MINUS) behind = skipNumber(at + 1)
+  else behind = skipNumber(at)
+  return behind
 }
 
 // @inline

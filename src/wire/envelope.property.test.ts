@@ -85,7 +85,7 @@ function keysBelow(node: FieldNode): string[] {
 }
 
 const keys = fc.oneof(
-  { weight: 6, arbitrary: fc.constantFrom(...FIELD_KEYS).map((key) => JSON.stringify(key)) },
+  { weight: 20, arbitrary: fc.constantFrom(...FIELD_KEYS).map((key) => JSON.stringify(key)) },
   {
     weight: 1,
     arbitrary: fc.constantFrom(...FIELD_KEYS).map((key) => `"${escapeAll(key.slice(0, 1))}${key.slice(1)}"`),
@@ -250,6 +250,27 @@ describe('a line, by the twin and by the scanner', () => {
         expectAgreement(chunk, start, start + line.length)
         lend(undefined)
         expect(scanByTwin(chunk, start, start + line.length).verdict).toBe(parse(line).verdict)
+      }),
+      RUNS,
+    )
+  })
+
+  it('is UTF-8 or broken, as the decoder of the platform says', () => {
+    const inside = fc.oneof(
+      fc.integer({ min: 0x80, max: 0xbf }),
+      fc.integer({ min: 0xc0, max: 0xff }),
+      fc.constant(0x61),
+    )
+    const character = fc.string({ unit: 'binary', minLength: 1, maxLength: 1 }).map((text) => [...Buffer.from(text)])
+    const text = fc.array(fc.oneof({ weight: 9, arbitrary: character }, { weight: 1, arbitrary: fc.tuple(inside) }), {
+      maxLength: 40,
+    })
+    fc.assert(
+      fc.property(text, (parts) => {
+        const string = Buffer.from(parts.flat().filter((byte) => byte >= 0x20 && byte !== 0x22 && byte !== 0x5c))
+        const bytes = Buffer.concat([Buffer.from('{"a":"'), string, Buffer.from('"}')])
+        expect(scanByMachine(bytes).verdict).toBe(parse(bytes).verdict)
+        expect(scanByTwin(bytes).verdict).toBe(parse(bytes).verdict)
       }),
       RUNS,
     )

@@ -12,7 +12,6 @@ const MINUS = 0x2d
 const DOT = 0x2e
 const COLON = 0x3a
 const OPEN_ARRAY = 0x5b
-const CLOSE_ARRAY = 0x5d
 const OPEN_OBJECT = 0x7b
 const CLOSE_OBJECT = 0x7d
 const LOWER_U = 0x75
@@ -212,4 +211,4 @@ export function skipValue(bytes: Buffer, at: number, end: number): number {
   }
 }
 
-export { CLOSE_ARRAY, CLOSE_OBJECT, COLON, COMMA, MINUS, OPEN_ARRAY, OPEN_OBJECT, QUOTE, skipKey }
+export { CLOSE_OBJECT, COLON, COMMA, MINUS, OPEN_OBJECT, QUOTE }

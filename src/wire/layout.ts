@@ -18,8 +18,8 @@ export const NOTE_ID_IS_INTEGER = 1
 export const NOTE_ID_LOW = 2
 export const NOTE_ID_HIGH = 3
 export const NOTE_STARTS = 4
-/** At most what a set of 64 bits can hold, in whole rows of four vectors. */
-export const MAX_FIELDS = 48
+/** What a set of 64 bits can hold. */
+export const MAX_FIELDS = 64
 export const NOTE_ENDS = NOTE_STARTS + MAX_FIELDS
 export const NOTE_PLAIN = NOTE_ENDS + MAX_FIELDS
 export const NOTE_COUNT = NOTE_PLAIN + MAX_FIELDS
