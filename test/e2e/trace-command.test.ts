@@ -1,0 +1,132 @@
+/** `stdio-bus trace` against a running bus and against its file, and a collector that gets spans live. */
+import { spawn } from 'node:child_process'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Bus, busCommand, busEnv, launch, startBus } from '../support/bus.ts'
+import { eventually } from '../support/waiting.ts'
+import { Workspace } from '../support/workspace.ts'
+import { agent } from './aio-harness.ts'
+
+const TRACE = 'AIO-TR-20250326-0042'
+
+describe('a trace of three levels', () => {
+  const workspace = new Workspace()
+  let bus: Bus
+
+  beforeAll(async () => {
+    const pools = [agent('chief'), agent('clerk'), agent('reader')]
+    bus = await launch({ config: { pools, aio: { store: { path: 'traces.db' } } } }, workspace)
+    const client = await bus.connect()
+    const inner = { to: 'reader::nothing', with: { password: 'hush' } }
+    await client.ask({ id: 1, method: 'chief::ask', params: { to: 'clerk::ask', with: inner }, trace_id: TRACE })
+    await client.ask({ id: 2, method: 'reader::pid', trace_id: TRACE })
+  })
+
+  afterAll(() => workspace.remove())
+
+  const run = async (...args: string[]) => {
+    const done = await bus.run(['trace', ...args])
+    expect(done.stderr).toBe('')
+    expect(done.code).toBe(0)
+    return done.stdout
+  }
+
+  test('ls lists it, by control socket, by door and from the file', async () => {
+    const sources = [
+      ['--control', bus.control],
+      ['--unix', workspace.path('bus.sock')],
+      ['--store', workspace.path('traces.db')],
+    ]
+    for (const source of sources) {
+      const { traces } = JSON.parse(await run('ls', '--json', ...source))
+      expect(traces).toMatchObject([{ trace_id: TRACE, n_calls: 4, n_errors: 1, agents: ['chief', 'clerk', 'reader'] }])
+    }
+    expect(await run('ls', '--agent', 'nobody', '--control', bus.control)).toBe('no traces\n')
+    expect(await run('ls', '--status', 'error', '--since', '1h', '--control', bus.control)).toContain(TRACE)
+  })
+
+  test('show draws the tree, or one call, or the document', async () => {
+    const tree = await run('show', TRACE, '--control', bus.control)
+    expect(tree.match(/\b(chief|clerk|reader)::\w+ .* ms /g)).toHaveLength(4)
+    expect(tree).toMatch(/chief::ask[\s\S]*└─.*clerk::ask[\s\S]*└─.*reader::nothing/)
+    expect(await run('show', `${TRACE}#4`, '--control', bus.control)).toContain('reader::pid')
+    const { calls } = JSON.parse(await run('show', TRACE, '--json', '--control', bus.control))
+    expect(calls.map(({ parent_id }: { parent_id: unknown }) => parent_id)).toEqual([null, 1, 2, null])
+  })
+
+  test('graph has a node for each call and an edge for each parent', async () => {
+    const svg = await run('graph', TRACE, '--control', bus.control)
+    expect(svg.match(/class="[^"]*\bnode\b/g)).toHaveLength(4)
+    expect(svg.match(/class="[^"]*\bedge\b/g)).toHaveLength(2)
+    const mermaid = await run('graph', TRACE, '--format', 'mermaid', '--control', bus.control)
+    expect(mermaid.match(/-->/g)).toHaveLength(2)
+  })
+
+  test('export writes both formats', async () => {
+    const aio = JSON.parse(await run('export', TRACE, '--format', 'aio', '--control', bus.control))
+    expect(aio.trace_id).toBe(TRACE)
+    const otlp = JSON.parse(await run('export', TRACE, '--format', 'otlp-json', '--control', bus.control))
+    expect(otlp.resourceSpans[0].scopeSpans[0].spans).toHaveLength(5)
+  })
+
+  test('an unknown trace: exit 1, naming it', async () => {
+    const { code, stderr } = await bus.run(['trace', 'show', 'nowhere', '--control', bus.control])
+    expect([code, stderr]).toEqual([1, expect.stringContaining('"nowhere"')])
+  })
+
+  test('tail follows live', async () => {
+    const [command, first] = busCommand()
+    const args = [...first, 'trace', 'tail', '--json', '--control', bus.control]
+    const tail = spawn(command, args, {
+      env: busEnv(workspace),
+      cwd: workspace.folder,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    workspace.owns(tail.pid)
+    let said = ''
+    tail.stdout.on('data', (chunk) => (said += chunk))
+    const client = await bus.connect()
+    let id = 100
+    await eventually('a call that is followed', async () => {
+      await client.ask({ id: ++id, method: 'reader::pid', trace_id: 'followed' })
+      return said.includes('"ended"')
+    })
+    const items = said
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+    expect(items[0]).toMatchObject({ event: 'started', trace_id: 'followed', agent: 'reader', method: 'pid' })
+    expect(items[0]).not.toHaveProperty('input')
+    tail.kill()
+  })
+
+  test('status has the state of the store', async () => {
+    expect(await bus.status()).toMatchObject({ traces: { state: 'ok', dropped: 0 } })
+  })
+})
+
+test('a configured collector gets every call as a span', async () => {
+  const bodies: string[] = []
+  const server = createServer((request, response) => {
+    let body = ''
+    request.on('data', (chunk) => (body += chunk))
+    request.on('end', () => {
+      bodies.push(`${request.headers['x-key']} ${body}`)
+      response.end('{}')
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1/traces`
+  const aio = { store: { path: 'traces.db' }, otlp: { endpoint, headers: { 'x-key': `\${KEY}` } } }
+  const bus = await startBus({ config: { pools: [agent('reader')], aio }, env: { KEY: 'sesame' } })
+  const client = await bus.connect()
+  await client.ask({ id: 1, method: 'reader::show', params: { secret: 'hush' }, trace_id: 'sent' })
+  await bus.stop()
+  server.close()
+  const text = bodies.join('\n')
+  expect(text.startsWith('sesame ')).toBe(true)
+  expect(text).toContain('"sent#1"')
+  expect(text).not.toContain('hush')
+  expect(bus.log.text).not.toContain('sesame')
+})
