@@ -22,6 +22,8 @@ export class Assignment {
   readonly #board: Switchboard
   readonly #waitingRoom: WaitingRoom
   readonly #route: (client: Client, isRequest: boolean) => void
+  /** The worker whose new holder is being served. */
+  #granted: Worker | undefined
 
   constructor(board: Switchboard, waitingRoom: WaitingRoom, route: (client: Client, isRequest: boolean) => void) {
     this.#board = board
@@ -103,7 +105,7 @@ export class Assignment {
   // ---- lease ----
 
   #lease(client: Client, pool: Pool, isRequest: boolean, wanted: Worker | undefined): Worker | undefined {
-    const own = pool.workers.find((worker) => worker.holder === client && (wanted === undefined || worker === wanted))
+    const own = this.#ownAt(client, pool, wanted)
     // Notifications (a cancel, say) belong to what is in flight: they never wait behind others.
     if (own !== undefined && (!isRequest || pool.leaseWaiters.length === 0)) return own
     if (!isRequest && wanted !== undefined) return wanted
@@ -114,6 +116,13 @@ export class Assignment {
     }
     this.#queue(client, pool, isRequest, wanted)
     return undefined
+  }
+
+  /** Of several workers that it holds, the one just granted: its earlier messages may still wait for another. */
+  #ownAt(client: Client, pool: Pool, wanted: Worker | undefined): Worker | undefined {
+    const granted = this.#granted
+    if (granted?.holder === client && granted.pool === pool && (wanted ?? granted) === granted) return granted
+    return pool.workers.find((worker) => worker.holder === client && (wanted === undefined || worker === wanted))
   }
 
   /** The worker the client had last, if it may choose: cursors and the like are of use there only. */
@@ -186,11 +195,13 @@ export class Assignment {
     const mine = pool.leaseWaiters.filter((waiter) => waiter.client === client && (waiter.worker ?? worker) === worker)
     const others = pool.leaseWaiters.filter((waiter) => !mine.includes(waiter))
     pool.leaseWaiters = []
+    this.#granted = worker
     for (const { line, isRequest } of mine) {
       if (isRequest) client.pendingCount--
       this.#board.envelope.read(line, 0, line.length - 1)
       this.#route(client, isRequest)
     }
+    this.#granted = undefined
     pool.leaseWaiters.push(...others)
   }
 
