@@ -60,7 +60,6 @@ export class Farewells {
     core.sessions.endAllOf(client)
     for (const bond of client.bonds.values()) {
       workers.add(bond.worker)
-      this.#unsubscribe(client, bond.worker)
       bond.end()
     }
     client.bonds.clear()
@@ -68,7 +67,10 @@ export class Farewells {
     this.#handshakes.clientGone(client)
     this.#assignment.giveBack(client)
     // A lease or a reload may have led it to other workers before.
-    for (const worker of core.workers.values()) this.#forgetIn(worker, client)
+    for (const worker of core.workers.values()) {
+      this.#unsubscribe(client, worker)
+      this.#forgetIn(worker, client)
+    }
     for (const worker of workers) supervisor.maybeDismiss(worker)
   }
 
