@@ -1,0 +1,26 @@
+/**
+ * `npm run interop`: complete programs from the npm registry through the real daemon and `stdio-bus connect`. Needs a network and
+ * some minutes, so it is no part of `npm test`. STDIO_BUS_MAIN names another build.
+ */
+import { runAcpx } from './big/acpx.mjs'
+import { runInspector } from './big/inspector.mjs'
+import { openStage } from './big/stage.mjs'
+
+let failures = 0
+
+function check(what, isRight, seen) {
+  console.log(`${isRight ? 'ok    ' : 'FAILED'} ${what}`)
+  if (isRight) return
+  failures++
+  console.log(JSON.stringify(seen, null, 2))
+}
+
+console.log('installing the programs into a temporary folder ...')
+const stage = await openStage()
+try {
+  for (const part of [runInspector, runAcpx]) await part({ ...stage, check })
+} finally {
+  await stage.close()
+}
+console.log(failures === 0 ? 'all is well' : `${failures} failed`)
+process.exitCode = failures === 0 ? 0 : 1
