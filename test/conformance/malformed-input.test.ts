@@ -84,7 +84,9 @@ const TYPES: Array<[string, string]> = [
 ]
 
 describe('one client at fault', () => {
-  const bus = sharedBus((workspace) => ({ config: config(pool('raw-log', { args: [workspace.path('log')] })) }))
+  const bus = sharedBus((workspace) => ({
+    config: config(pool('raw-log', { args: [workspace.path('log')] }), { max_input_buffer: 4_194_304 }),
+  }))
 
   test.each(NOT_JSON)('4.3 not JSON: %s', async (_, line) => {
     verifies('4.3-not-json', '4.3-never-broken', 'promise-error-shape')
@@ -119,6 +121,21 @@ describe('one client at fault', () => {
     const client = await bus().connect()
     client.send(line)
     expect(await client.untilClosed()).toMatchObject([{ error: { code: -32600, data: { reason: 'bad_envelope' } } }])
+  })
+
+  test.each([
+    ['a broken UTF-8 sequence', Buffer.from([0xc0, 0xaf])],
+    ['a control character', Buffer.from([0x01])],
+    ['an unknown escape', Buffer.from('\\x41')],
+    ['a quote too many', Buffer.from('"')],
+  ])('4.3 not JSON: %s behind a lot of text', async (_, bytes) => {
+    verifies('4.3-not-json', '4.3-never-broken')
+    const before = bus().workspace.read('log')
+    const client = await bus().connect()
+    const head = Buffer.from(`{"id":1,"method":"m","params":"${'x'.repeat(1_200_000)}`)
+    client.send(Buffer.concat([head, bytes, Buffer.from('"}')]))
+    expect(await client.untilClosed()).toMatchObject([{ id: null, error: { data: { reason: 'not_json' } } }])
+    expect(bus().workspace.read('log')).toBe(before)
   })
 
   test('4.3 a field that is no routing field may come twice', async () => {
