@@ -20,7 +20,7 @@ export const ACP: Dialect = {
     'session/fork': { session: 'announced' },
     'session/load': { session: 'claimed' },
     'session/resume': { session: 'claimed' },
-    'session/close': { session: 'ended' },
+    'session/close': { session: 'ended', isOptional: true },
     'session/delete': { session: 'ended' },
     'session/list': { listsSessions: true },
     'session/prompt': { isTurn: true },

@@ -317,6 +317,19 @@ describe('an agent that starts on demand', () => {
     expect(rig.answerTo(id).result).toEqual({ sessionId: 't' })
   })
 
+  it('is idle when its sessions are closed, though it cannot close any', () => {
+    const rig = new Rig()
+    rig.ask('initialize', { protocolVersion: 1, agentId: 'a' })
+    rig.runs('a')
+    rig.answers('a', { protocolVersion: 1, agentCapabilities: {} })
+    const session = rig.newSession('a', 's')
+    const close = rig.ask('session/close', { sessionId: session })
+    expect(rig.answerTo(close).result).toEqual({})
+    expect(rig.last('a').method).toBe('session/new')
+    rig.advance(IDLE_MS)
+    expect(rig.stops).toEqual(['a'])
+  })
+
   it('is not idle while it owes an answer', () => {
     const rig = new Rig()
     rig.ask('m', {}, { agentId: 'a' })
@@ -422,6 +435,14 @@ describe('two agents that choose the same session id', () => {
     expect(rig.last('b').params.sessionId).toBe('s')
     rig.answers('b', {})
     expect(rig.answerTo(load).result).toEqual({})
+    rig.says('b', update('s'))
+    expect(rig.atClient.at(-1).params.sessionId).toBe(second)
+  })
+
+  it('stay told apart after an agent has refused a handshake', () => {
+    const { rig, second } = collide()
+    rig.ask('initialize', { agentId: 'b' })
+    rig.says('b', { id: rig.last('b').id, error: { code: -32602, message: 'no' } })
     rig.says('b', update('s'))
     expect(rig.atClient.at(-1).params.sessionId).toBe(second)
   })

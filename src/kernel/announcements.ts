@@ -68,7 +68,7 @@ export class Announcements {
   /** The client that asked for the session has gone: an agent that can is told to close it. */
   closeOrphan(worker: Worker, sessionId: SessionId, { tongue }: Request): void {
     const farewell = tongue?.dialect.farewell
-    if (farewell === undefined || !worker.canClose) return
+    if (farewell === undefined || !worker.isToldOfEnds) return
     this.#board.ask(worker, farewell.closeSession, { sessionId }, () => {})
   }
 

@@ -14,6 +14,8 @@ export interface ClientRow {
   readonly confirms?: true
   /** What the answer, or the request itself, does to the session it names. */
   readonly session?: 'announced' | 'claimed' | 'ended'
+  /** Not every worker knows it; on an addressed bus the session of one that does not ends all the same. */
+  readonly isOptional?: true
   /** The field holds the id of a request of this client; without such a request the message is for nothing. */
   readonly cancels?: Field
   /** Nothing is answered to what it cancels: the request is owed nothing from then on. */

@@ -85,7 +85,7 @@ export class Farewells {
   #closeSessions(client: Client): void {
     for (const { idAtWorker, worker } of client.sessions.values()) {
       const farewell = worker.tongue?.dialect.farewell
-      if (farewell === undefined || !worker.canClose || !worker.isAlive) continue
+      if (farewell === undefined || !worker.isToldOfEnds || !worker.isAlive) continue
       if (worker.holder !== undefined && worker.pool.spec.sharing === 'isolated') continue
       this.#board.ask(worker, farewell.closeSession, { sessionId: idAtWorker }, () => {})
     }

@@ -225,6 +225,7 @@ export class Inbound {
     const bond = this.#bind(client, pool, tongue, worker)
     if (this.handshakes.parks(bond, isRequest)) return
     if (!isOwn && row !== undefined && this.#serveLocally(client, worker, bond, row, isRequest)) return
+    if (row?.isOptional && isRequest && this.#endsForWorker(client, worker, named)) return
     this.#sendSpoken(client, worker, tongue, row, named, isRequest)
   }
 
@@ -319,6 +320,16 @@ export class Inbound {
     }
     if (row.confirms) return true
     return row.local !== undefined && isRequest && this.#locals[row.local](client, worker, bond, isRequest)
+  }
+
+  /** Behind one client there may be many that come and go; what is over for them must not count as in use for ever. */
+  #endsForWorker(client: Client, worker: Worker, named: SessionId | undefined): boolean {
+    const { core } = this.#board
+    const session = named === undefined ? undefined : client.sessions.get(named)
+    if (core.sessionNames === undefined || session === undefined) return false
+    if (!worker.hasWelcomed || worker.isToldOfEnds) return false
+    core.sessions.end(session)
+    return this.#pong(client)
   }
 
   #pong(client: Client): boolean {

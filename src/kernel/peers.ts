@@ -173,6 +173,11 @@ export class Worker extends PeerBase {
     this.outstanding = new IdTable(seed)
   }
 
+  /** It takes the end of a session. */
+  get isToldOfEnds(): boolean {
+    return this.canClose || this.pool.spec.closesSessions === true
+  }
+
   /** Takes messages that are not bound to it yet. */
   get isReady(): boolean {
     return this.state === 'ready'

@@ -73,8 +73,9 @@ export class Switchboard {
 
   /** And the name by which clients know it. */
   renamesFrom(worker: Worker): Edit[] {
-    if (this.core.sessionNames === undefined || worker.tongue === undefined) return []
-    return this.#renames(worker.tongue.dialect, (id) => this.nameAtClient(worker, id))
+    if (this.core.sessionNames === undefined) return []
+    const { dialect } = worker.tongue ?? this.tongues.acp
+    return this.#renames(dialect, (id) => this.nameAtClient(worker, id))
   }
 
   nameAtClient(worker: Worker, id: SessionId): SessionId {

@@ -197,6 +197,18 @@ describe('behind a bus', () => {
       expect(text).not.toContain(SECRET)
   })
 
+  it('an agent whose clients have gone is idle, also one that cannot close sessions', async () => {
+    const bus = await startWithAgents({ idle_timeout_sec: 1 })
+    const [client, other] = [await bus.connect(), await bus.connect()]
+    for (const agentId of ['a', 'b']) {
+      await ask(client, 'initialize', { protocolVersion: 1, clientCapabilities: {} }, { agentId })
+      await newSession(client, agentId)
+    }
+    const pids = [(await self(other, 'a')).pid, (await self(other, 'b')).pid]
+    client.close()
+    await eventually('both agents to end', () => !pids.some(isAlive))
+  })
+
   it('nothing of it is left when the bus stops', async () => {
     const bus = await startWithAgents()
     const client = await bus.connect()

@@ -156,7 +156,7 @@ describe('credentials', () => {
     expect(stderr()).not.toContain(SECRET)
   })
 
-  it.each([['--idle-timeout', 'soon'], ['--max-line', '12'], ['--log-level', 'loud'], ['--unknown'], ['word']])(
+  it.each([['--idle-timeout', 'soon'], ['--max-line', '0'], ['--log-level', 'loud'], ['--unknown'], ['word']])(
     'a mistake in the arguments, %s, is exit 2',
     async (...args) => {
       const { exit, stderr } = launch([], args.filter(Boolean))

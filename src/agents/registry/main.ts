@@ -20,7 +20,7 @@ Messages name their agent by "agentId", at the top, in params, or in params._met
   --agents <file>         agents of your own, in the form of the index (STDIO_BUS_AGENTS)
   --credentials <file>    secrets of agents; mode 600 (STDIO_BUS_CREDENTIALS)
   --cache <folder>        where the index and the agents are kept (~/.stdio-bus/registry)
-  --idle-timeout <sec>    an agent without sessions and requests for so long is ended (600)
+  --idle-timeout <sec>    an agent without sessions and requests for so long is ended; 0: never (600)
   --max-line <bytes>      the longest line an agent may write (67108864)
   --inherit-env           agents get the whole environment, not only a small safe part of it
   --log-level <level>     ${LOG_LEVELS.join(', ')} (info)
@@ -41,8 +41,6 @@ const FLAGS = {
 } as const
 
 const MAX_IDLE_SEC = 2_000_000
-const MIN_LINE_BYTES = 1_024
-const MAX_LINE_BYTES = 512 * 1024 * 1024
 /** Should anything still hold the process when all is done, it is not waited for. */
 const LINGER_MS = 50
 
@@ -71,8 +69,8 @@ function readOptions(argv: readonly string[], env: NodeJS.ProcessEnv): LauncherO
   const { index, agents: agentsFile, credentials: credentialsFile, cache: cacheDir } = flags
   return {
     sources: chooseSources({ index, agentsFile, credentialsFile, cacheDir }, env, {}),
-    idleTimeoutMs: 1000 * readNumber('--idle-timeout', flags['idle-timeout'], 0.1, MAX_IDLE_SEC),
-    maxLineBytes: readNumber('--max-line', flags['max-line'], MIN_LINE_BYTES, MAX_LINE_BYTES),
+    idleTimeoutMs: 1000 * readNumber('--idle-timeout', flags['idle-timeout'], 0, MAX_IDLE_SEC),
+    maxLineBytes: readNumber('--max-line', flags['max-line'], 1, Number.MAX_SAFE_INTEGER),
     inheritEnv: flags['inherit-env'],
     env,
     log: openLog(level),

@@ -53,7 +53,7 @@ function poolOf(id: string, { idleTimeoutMs, maxLineBytes }: Bounds): PoolSpec {
     startTimeoutMs: START_TIMEOUT_MS,
     hangTimeoutMs: 0,
     isLazy: true,
-    idleTimeoutMs,
+    ...(idleTimeoutMs === 0 ? {} : { idleTimeoutMs }),
     limits: { ...DEFAULT_LIMITS, maxInputBufferBytes: maxLineBytes },
     trace: false,
     revision: id,

@@ -19,6 +19,7 @@ import { reportTo } from './registry-agents.ts'
 
 export interface LauncherOptions {
   readonly sources: RegistrySources
+  /** 0: never. */
   readonly idleTimeoutMs: number
   /** The longest line of an agent. */
   readonly maxLineBytes: number

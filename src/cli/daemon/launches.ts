@@ -7,13 +7,22 @@
 import { fileURLToPath } from 'node:url'
 import type { AgentLaunch, BusConfig, CommandLaunch, RegistryLaunch } from '../../config/bus-config.ts'
 import { workerEnvironment } from '../../config/environment.ts'
-import type { PoolId } from '../../kernel/vocabulary.ts'
+import type { BusSpec, PoolId } from '../../kernel/vocabulary.ts'
 import type { Launch as ProcessLaunch } from '../../process/launch.ts'
 import { spawnWorker } from '../../process/spawn.ts'
 import { type GroupWatch, WorkerProcess } from '../../process/worker-process.ts'
 import type { Start } from './daemon.ts'
 import type { Log } from './log.ts'
 import type { Framing } from './worker-link.ts'
+
+/** What the kernel is told of the pools, the little that the programs in them tell included. */
+export function busSpecOf({ bus, launches }: BusConfig): BusSpec {
+  const isLauncher = (id: PoolId): boolean => {
+    const launch = launches.get(id)
+    return launch !== undefined && 'agent' in launch && launch.agent === 'registry'
+  }
+  return { ...bus, pools: bus.pools.map((pool) => (isLauncher(pool.id) ? { ...pool, closesSessions: true } : pool)) }
+}
 
 /** How an agent of the registry is to be started, or why it cannot be. */
 export interface ResolvedAgent {

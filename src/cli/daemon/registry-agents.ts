@@ -34,7 +34,8 @@ export async function settingsForLauncher(
     args: [
       ...['--cache', cacheDir],
       ...['--idle-timeout', String(config.registry.idleTimeoutMs / 1000)],
-      ...['--max-line', String(lineBytes)],
+      // One agent's long line must not cost the others their launcher; a name of its own may lengthen a line a little.
+      ...['--max-line', String(Math.ceil(Math.max(lineBytes - 1024, lineBytes / 2)))],
     ],
     env: {
       STDIO_BUS_REGISTRY: index,

@@ -19,7 +19,7 @@ import { listenUnix } from '../../transports/unix.ts'
 import { VERSION } from '../version.ts'
 import { Daemon } from './daemon.ts'
 import type { GatewayRoom } from './gateway-room.ts'
-import { Launches, type ResolveAgent } from './launches.ts'
+import { busSpecOf, Launches, type ResolveAgent } from './launches.ts'
 import type { Log } from './log.ts'
 
 const refuseTraces = (): never => {
@@ -74,7 +74,7 @@ class Run {
     })
     this.#warden = new Warden({ onTrouble: (message) => options.log.write('warn', message) })
     this.#launches = new Launches(this.#warden, options.resolveAgent, options.log)
-    this.#daemon = new Daemon(options.config.bus, {
+    this.#daemon = new Daemon(busSpecOf(options.config), {
       log: options.log,
       launch: (_pool, revision) => this.#launches.launch(revision),
       framing: (revision) => this.#launches.framing(revision),
@@ -196,7 +196,7 @@ class Run {
     await this.#openRoom(config)
     this.#config = config
     this.#room?.adopt(config)
-    this.#daemon.apply({ type: 'reload', spec: config.bus })
+    this.#daemon.apply({ type: 'reload', spec: busSpecOf(config) })
     this.#options.log.write('info', 'configuration reloaded', { config: config.file })
     return { reloaded: true, pools: config.bus.pools.map(({ id }) => id) }
   }
