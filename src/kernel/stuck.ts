@@ -3,7 +3,8 @@
  *
  * The clock of a peer runs while its queue is full, and stands still while the bus itself does not read from it, for then
  * it may only be waiting for somebody else. A client that is the cause of its own waiting is not innocent: if the chain of
- * who waits for whom leads back to it, its clock runs. A worker is never blamed for a chain.
+ * who waits for whom leads back to it, its clock runs. A worker is blamed only for a chain without a client: one that asks
+ * and does not read the answers waits for itself.
  */
 import type { Core } from './core.ts'
 import type { Flow } from './flow.ts'
@@ -74,11 +75,10 @@ export class StuckClock {
 
   #clockRuns(peer: Peer): boolean {
     if (peer.blockedOn === undefined) return true
-    if (peer.kind === 'worker') return false
     const seen = new Set<Peer>()
     let at: Peer | undefined = peer.blockedOn.owner
     while (at !== undefined && !seen.has(at)) {
-      if (at === peer) return true
+      if (at === peer) return peer.kind === 'client' || !hasClient(seen)
       seen.add(at)
       at = at.blockedOn?.owner
     }
@@ -108,6 +108,11 @@ export class StuckClock {
     }
     return largest
   }
+}
+
+function hasClient(peers: ReadonlySet<Peer>): boolean {
+  for (const { kind } of peers) if (kind === 'client') return true
+  return false
 }
 
 /** Its full queue keeps a worker from being read on which others depend. */
