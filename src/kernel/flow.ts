@@ -108,6 +108,14 @@ export class Flow {
     for (const source of sources) this.#goOn(source)
   }
 
+  /** The peer reads no more: what is queued for it is of no use and holds up nobody. */
+  discard(peer: Peer): void {
+    peer.outbox.clear()
+    this.full.delete(peer)
+    this.account(peer)
+    this.release(peer.gate)
+  }
+
   /** A peer is gone: it fills nothing and is filled by nobody any more. */
   forget(peer: Peer): void {
     peer.isDeaf = true
