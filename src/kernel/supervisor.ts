@@ -241,7 +241,7 @@ export class Supervisor {
     // Its own queue is read by nobody: what it asked in its last words is not to hold up the rest of them.
     while (worker.blockedOn === worker.gate && !worker.isDeaf) this.#flow.discard(worker)
     // Last words that wait behind a full queue are still owed; the clock of that queue decides how long.
-    if (worker.blockedOn !== undefined && !worker.isDeaf) return this.#mourn(worker)
+    if (worker.blockedOn !== undefined && !worker.isDeaf && !worker.isFinished) return this.#mourn(worker)
     this.#core.actions.push({ do: 'stop-worker', worker: worker.id, generation: worker.generation, how: 'bury' })
     this.#mourners.workerEnded(worker)
     this.#flow.forget(worker)
