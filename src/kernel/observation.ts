@@ -4,6 +4,7 @@
  * It changes nothing: lines are copied, and each request or question that was told of is told to end, once. Where a pool is
  * not traced nothing is done.
  */
+import { FIELD, type Field } from '../wire/fields.ts'
 import type { ErrorObject } from '../wire/jsonrpc.ts'
 import type { WorkerProcessId } from './events.ts'
 import type { Client, Worker } from './peers.ts'
@@ -17,15 +18,27 @@ export type Observed =
       readonly request: number
       readonly pool: PoolId
       readonly protocol: 'acp' | 'mcp'
+      readonly method: string
+      readonly id: string | number
+      readonly session: string | undefined
       readonly line: Buffer
+      /** The bytes of `params` in the line. */
+      readonly body: Buffer | undefined
     } & WorkerProcessId)
-  | { readonly kind: 'answered'; readonly request: number; readonly line: Buffer }
+  /** `body`: the bytes of `result` in the line; undefined: it is an error. */
+  | {
+      readonly kind: 'answered'
+      readonly request: number
+      readonly line: Buffer
+      readonly body: Buffer | undefined
+    }
   | { readonly kind: 'failed'; readonly request: number; readonly error: ErrorObject }
   /** A notification or a question of a worker; `request`: the one it is about, where it says so. */
   | ({
       readonly kind: 'said'
       readonly pool: PoolId
       readonly request: number | undefined
+      readonly session: string | undefined
       readonly question: number | undefined
       readonly line: Buffer
     } & WorkerProcessId)
@@ -52,6 +65,9 @@ export class Observation {
     if (tongue === undefined || client.isInternal) return
     // Of a protocol with sessions the turns are traced, of others every request.
     if (tongue.dialect.hasSessions && !row?.isTurn) return
+    const { envelope } = this.#board
+    const id = envelope.key(FIELD.id)!
+    const line = this.#line()
     request.observed = ++this.#last
     this.#tell({
       kind: 'opened',
@@ -59,14 +75,19 @@ export class Observation {
       ...processOf(worker),
       pool: worker.pool.spec.id,
       protocol: tongue.dialect.hasSessions ? 'acp' : 'mcp',
-      line: this.#line(),
+      method: envelope.text(FIELD.method)!,
+      id: typeof id === 'bigint' ? String(id) : id,
+      session: envelope.text(FIELD.paramsSessionId),
+      line,
+      body: this.#part(line, FIELD.params),
     })
   }
 
   /** The answer at hand belongs to it. */
   answered(request: Request): void {
     if (request.observed === 0) return
-    this.#tell({ kind: 'answered', request: request.observed, line: this.#line() })
+    const line = this.#line()
+    this.#tell({ kind: 'answered', request: request.observed, line, body: this.#part(line, FIELD.result) })
     request.observed = 0
   }
 
@@ -84,6 +105,7 @@ export class Observation {
       ...processOf(worker),
       pool: worker.pool.spec.id,
       request: about?.observed || undefined,
+      session: this.#board.sessionNamed(),
       question: question?.observed,
       line: this.#line(),
     })
@@ -99,6 +121,12 @@ export class Observation {
   #line(): Buffer {
     const { bytes, start, end } = this.#board.envelope
     return Buffer.from(bytes.subarray(start, end))
+  }
+
+  #part(line: Buffer, field: Field): Buffer | undefined {
+    const { envelope } = this.#board
+    if (!envelope.has(field)) return undefined
+    return line.subarray(envelope.startOf(field) - envelope.start, envelope.endOf(field) - envelope.start)
   }
 
   #tell(what: Observed): void {

@@ -1,15 +1,26 @@
 /**
  * Reads what is needed of a line that was observed; the bus has proved that it is JSON, and nothing more is taken for granted.
+ *
+ * Long lines are not parsed, since that would keep others waiting: they are recorded with less detail.
  */
-import type { CallError } from './call.ts'
+import { type CallError, JsonText } from './call.ts'
 
 export type JsonRecord = Readonly<Record<string, unknown>>
 
 const TRACEPARENT = /^[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}/
 
-export function readLine(line: Buffer): JsonRecord {
+const MAX_PARSED_BYTES = 64 * 1024
+
+/** Nothing of a long line. */
+export function readShort(line: Buffer): JsonRecord {
+  if (line.length > MAX_PARSED_BYTES) return {}
   const message: unknown = JSON.parse(line.toString())
   return isRecord(message) ? message : {}
+}
+
+export function readParams(line: Buffer): JsonRecord {
+  const { params } = readShort(line)
+  return isRecord(params) ? params : {}
 }
 
 export function isRecord(value: unknown): value is JsonRecord {
@@ -24,6 +35,16 @@ export function textOr(value: unknown, otherwise: string): string {
 export function otelTraceOf(params: JsonRecord): string | undefined {
   const meta = isRecord(params['_meta']) ? params['_meta'] : {}
   return TRACEPARENT.exec(textOr(meta['traceparent'], ''))?.[1]
+}
+
+/** An answer as it came; it is looked into only where it may be an error. */
+export function readAnswer(line: Buffer, body: Buffer | undefined): { output: unknown; error?: CallError } {
+  if (body === undefined || line.includes('"error"') || body.includes('"isError"')) {
+    const { output, error } = readOutcome(readShort(line))
+    if (error !== undefined) return { output, error }
+  }
+  if (body === undefined) return { output: null, error: { message: 'The worker failed, at length.' } }
+  return { output: new JsonText(body.toString()) }
 }
 
 /** An answer as it stands in a trace; a result with `isError` is an error (aio.md 3.8). */

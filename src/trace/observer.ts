@@ -6,8 +6,17 @@
  * is open requests and questions, which the bus bounds, and a bounded number of tool calls for each turn.
  */
 import type { Observed } from '../kernel/observation.ts'
-import type { CallEnd, CallError, CallPartial, CallStart } from './call.ts'
-import { isRecord, type JsonRecord, otelTraceOf, readLine, readOutcome, textOr } from './observed-line.ts'
+import { type CallEnd, type CallError, type CallPartial, type CallStart, JsonText } from './call.ts'
+import {
+  isRecord,
+  type JsonRecord,
+  otelTraceOf,
+  readAnswer,
+  readOutcome,
+  readParams,
+  readShort,
+  textOr,
+} from './observed-line.ts'
 
 export interface ObserverSink {
   begin(call: CallStart): void
@@ -25,11 +34,11 @@ interface Place {
   readonly callId: number
 }
 
-interface Turn extends Place {
-  /** What is the same for all calls of the trace. */
-  readonly common: Pick<CallStart, 'traceId' | 'protocol' | 'type' | 'agent' | 'worker'>
+/** The call at the top of a trace, and what its children have from it. */
+interface Turn extends Place, Pick<CallStart, 'protocol' | 'type' | 'agent' | 'worker'> {
   readonly sessionKey: string | undefined
-  readonly tools: Map<string, Place>
+  /** Tool calls that are not over. */
+  tools: Map<string, Place> | undefined
 }
 
 type Event<Kind extends Observed['kind']> = Extract<Observed, { kind: Kind }>
@@ -58,36 +67,38 @@ export class TrafficObserver {
 
   readonly #takes: Take = {
     opened: (event) => this.#open(event),
-    answered: ({ request, line }) => this.#close(request, readOutcome(readLine(line)), line.length),
+    answered: ({ request, line, body }) => this.#close(request, readAnswer(line, body), line.length),
     failed: ({ request, error }) => this.#close(request, { output: null, error }, 0),
     said: (event) => this.#hear(event),
     settled: ({ question, line }) => this.#settle(question, line),
   }
 
-  #open({ request, pool, protocol, line, ...process }: Event<'opened'>): void {
-    const message = readLine(line)
-    const params = isRecord(message['params']) ? message['params'] : {}
-    const { id } = message
-    const requestId = typeof id === 'string' || typeof id === 'number' ? id : null
+  #open(event: Event<'opened'>): void {
+    const { request, pool, protocol, method, session, line, body } = event
+    const params = readParams(line)
     const traceId = this.#ids.issue()
-    const worker = `${process.worker}.${process.generation}`
-    const common = { traceId, protocol, type: protocol === 'mcp' ? 'mcp' : 'stdio', agent: pool, worker } as const
-    const sessionKey = typeof params['sessionId'] === 'string' ? `${worker}\n${params['sessionId']}` : undefined
-    const turn: Turn = { traceId, callId: this.#ids.allocate(traceId, null), common, sessionKey, tools: new Map() }
+    const worker = `${event.worker}.${event.generation}`
+    const type = protocol === 'mcp' ? 'mcp' : 'stdio'
+    const sessionKey = session === undefined ? undefined : `${worker}\n${session}`
+    const callId = this.#ids.allocate(traceId, null)
+    const turn: Turn = { traceId, callId, protocol, type, agent: pool, worker, sessionKey, tools: undefined }
     this.#turns.set(request, turn)
     if (sessionKey !== undefined) this.#bySession.set(sessionKey, turn)
-    const otelTraceId = otelTraceOf(params)
     this.#sink.begin({
-      ...common,
-      callId: turn.callId,
+      traceId,
+      callId,
       parentId: null,
-      requestId,
-      method: textOr(message['method'], ''),
-      input: params,
+      requestId: event.id,
+      protocol,
+      type,
+      agent: pool,
+      worker,
+      method,
+      target: textOr(params['name'], '') || undefined,
+      input: body === undefined ? {} : new JsonText(body.toString()),
       bytesIn: line.length,
       startedAtMs: this.#nowMs(),
-      ...targetOf(params['name']),
-      ...(otelTraceId === undefined ? {} : { otelTraceId }),
+      otelTraceId: otelTraceOf(params),
     })
   }
 
@@ -97,24 +108,23 @@ export class TrafficObserver {
     this.#turns.delete(request)
     if (turn.sessionKey !== undefined && this.#bySession.get(turn.sessionKey) === turn)
       this.#bySession.delete(turn.sessionKey)
-    const hasEnded = error === undefined && (!isRecord(output) || output['stopReason'] !== 'cancelled')
-    const left = hasEnded ? undefined : { message: 'The turn ended before the tool call did.', type: 'cancelled' }
-    for (const tool of turn.tools.values()) this.#end(tool, null, left, 0)
+    const isWhole = error === undefined && !isCancelled(output)
+    const left = isWhole ? undefined : { message: 'The turn ended before the tool call did.', type: 'cancelled' }
+    for (const tool of turn.tools?.values() ?? []) this.#end(tool, null, left, 0)
     this.#end(turn, output, error, bytes)
   }
 
   // ---- what a worker says meanwhile ----
 
   #hear(event: Event<'said'>): void {
-    const { question, request, line } = event
-    const message = readLine(line)
-    const params = isRecord(message['params']) ? message['params'] : {}
-    const sessionId = params['sessionId']
+    const { question, request, session, line } = event
     const turn =
       request === undefined
-        ? this.#bySession.get(`${event.worker}.${event.generation}\n${textOr(sessionId, '')}`)
+        ? this.#bySession.get(`${event.worker}.${event.generation}\n${session}`)
         : this.#turns.get(request)
     if (turn === undefined) return
+    const message = readShort(line)
+    const params = isRecord(message['params']) ? message['params'] : {}
     if (question !== undefined) return this.#ask(turn, question, message, params, line.length)
     const update = isRecord(params['update']) ? params['update'] : {}
     if (typeof update['toolCallId'] === 'string') this.#follow(turn, update, line.length)
@@ -124,9 +134,11 @@ export class TrafficObserver {
   /** A question to the client is a call of its own, below the tool call it is about. */
   #ask(turn: Turn, question: number, message: JsonRecord, params: JsonRecord, bytes: number): void {
     const tool = isRecord(params['toolCall']) ? params['toolCall'] : {}
-    const parent = turn.tools.get(textOr(tool['toolCallId'], '')) ?? turn
+    const parent = turn.tools?.get(textOr(tool['toolCallId'], '')) ?? turn
     const method = textOr(message['method'], '')
-    this.#questions.set(question, this.#begin(turn, parent, method, textOr(tool['title'], ''), params, bytes))
+    const id = textOr(message['id'], '') || null
+    const place = this.#begin(turn, parent, id, method, textOr(tool['title'], ''), params, bytes)
+    this.#questions.set(question, place)
   }
 
   #settle(question: number, line: Buffer | undefined): void {
@@ -134,7 +146,7 @@ export class TrafficObserver {
     if (asked === undefined) return
     this.#questions.delete(question)
     const gone = { output: null, error: { message: 'Nobody was there to answer.', type: 'client_gone' } }
-    const { output, error } = line === undefined ? gone : readOutcome(readLine(line))
+    const { output, error } = line === undefined ? gone : readOutcome(readShort(line))
     this.#end(asked, output, error, line?.length ?? 0)
   }
 
@@ -142,11 +154,12 @@ export class TrafficObserver {
   #follow(turn: Turn, update: JsonRecord, bytes: number): void {
     const toolCallId = update['toolCallId'] as string
     const { status, title, kind, rawInput, locations } = update
+    turn.tools ??= new Map()
     let tool = turn.tools.get(toolCallId)
     if (tool === undefined) {
       if (turn.tools.size >= MAX_TOOLS_PER_TURN || update['sessionUpdate'] !== 'tool_call') return
       const input = rawInput ?? { title, kind, locations }
-      tool = this.#begin(turn, turn, 'tool_call', textOr(title, toolCallId), input, bytes)
+      tool = this.#begin(turn, turn, toolCallId, 'tool_call', textOr(title, toolCallId), input, bytes)
       turn.tools.set(toolCallId, tool)
     }
     if (status !== 'completed' && status !== 'failed') return
@@ -155,28 +168,42 @@ export class TrafficObserver {
     this.#end(tool, update['rawOutput'] ?? update['content'] ?? null, status === 'failed' ? failure : undefined, bytes)
   }
 
-  #begin(turn: Turn, parent: Place, method: string, target: string, input: unknown, bytes: number): Place {
-    const place = { traceId: turn.traceId, callId: this.#ids.allocate(turn.traceId, null) }
+  #begin(
+    turn: Turn,
+    parent: Place,
+    requestId: string | null,
+    method: string,
+    target: string,
+    input: unknown,
+    bytes: number,
+  ): Place {
+    const { traceId, protocol, type, agent, worker } = turn
+    const callId = this.#ids.allocate(traceId, null)
     this.#sink.begin({
-      ...turn.common,
-      callId: place.callId,
+      traceId,
+      callId,
       parentId: parent.callId,
-      requestId: null,
+      requestId,
+      protocol,
+      type,
+      agent,
+      worker,
       method,
+      target: target || undefined,
       input,
       bytesIn: bytes,
       startedAtMs: this.#nowMs(),
-      ...targetOf(target),
     })
-    return place
+    return { traceId, callId }
   }
 
   #end({ traceId, callId }: Place, output: unknown, error: CallError | undefined, bytes: number): void {
-    const end = { traceId, callId, output, bytesOut: bytes, partials: 0, endedAtMs: this.#nowMs() }
-    this.#sink.end(error === undefined ? { ...end, status: 'ok' } : { ...end, status: 'error', error })
+    const status = error === undefined ? 'ok' : 'error'
+    const endedAtMs = this.#nowMs()
+    this.#sink.end({ traceId, callId, status, error, output, bytesOut: bytes, partials: 0, endedAtMs })
   }
 }
 
-function targetOf(name: unknown): { target?: string } {
-  return typeof name === 'string' && name !== '' ? { target: name } : {}
+function isCancelled(output: unknown): boolean {
+  return output instanceof JsonText && output.text.includes('"cancelled"')
 }

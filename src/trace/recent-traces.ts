@@ -25,11 +25,20 @@ interface RecentTrace {
   missing: number
 }
 
+const COMPACT_AT = 1_024
+/** What is also in the database need not be remembered for long. */
+const BACKED_SHARE = 0.1
+
 export class RecentTraces implements TraceSource {
   busInstance: string
+  /** A database has it all: memory is only for the moment in which that fails. */
+  isBacked = false
   readonly #bounds: RecentBounds
   readonly #keep: Keep
   readonly #traces = new Map<string, RecentTrace>()
+  /** In order of their start, from `#oldest` on; a Map finds its first key slowly. */
+  #order: RecentTrace[] = []
+  #oldest = 0
   #seq = 0
   #calls = 0
   #payloadBytes = 0
@@ -98,26 +107,36 @@ export class RecentTraces implements TraceSource {
     const { traceId, otelTraceId } = record
     const trace = { seq: ++this.#seq, traceId, otelTraceId, records: [], missing: 0 }
     this.#traces.set(traceId, trace)
+    this.#order.push(trace)
     return trace
   }
 
   #isFull(): boolean {
-    return this.#calls > this.#bounds.maxCalls || this.#payloadBytes > this.#bounds.maxPayloadBytes
+    const share = this.isBacked ? BACKED_SHARE : 1
+    return this.#calls > this.#bounds.maxCalls * share || this.#payloadBytes > this.#bounds.maxPayloadBytes * share
   }
 
   /** The oldest trace goes whole; the last one there is loses its older half instead. */
   #evict(): void {
-    const [oldest] = this.#traces.values()
+    const oldest = this.#order[this.#oldest]
     if (oldest === undefined) return
     const isOnly = this.#traces.size === 1
     const gone = isOnly ? oldest.records.splice(0, Math.ceil(oldest.records.length / 2)) : oldest.records
     if (isOnly) oldest.missing += gone.length
-    else this.#traces.delete(oldest.traceId)
+    else this.#drop(oldest)
     this.#calls -= gone.length
     for (const record of gone) {
       this.#payloadBytes -= record.rememberedBytes ?? 0
       record.rememberedBytes = undefined
     }
+  }
+
+  #drop(oldest: RecentTrace): void {
+    this.#traces.delete(oldest.traceId)
+    this.#oldest += 1
+    if (this.#oldest < COMPACT_AT) return
+    this.#order = this.#order.slice(this.#oldest)
+    this.#oldest = 0
   }
 
   #toCallRow(record: CallRecord): CallRow {

@@ -236,6 +236,7 @@ export class TraceStore {
 
   #changed(change: StateChange, opened: Opened | undefined): void {
     if (opened !== undefined) this.#adopt(opened)
+    this.#recent.isBacked = change.state === 'ok'
     if (change.state === 'failed') this.#queue.discard()
     else this.#schedule()
     this.#settings.onState(change)

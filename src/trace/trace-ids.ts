@@ -98,9 +98,15 @@ export class TraceIds {
   }
 }
 
+let lastDay = { number: Number.NaN, text: '' }
+
 /** The UTC day as it stands in a trace id. */
 export function utcDay(nowMs: number): string {
-  return new Date(nowMs).toISOString().slice(0, 10).replaceAll('-', '')
+  const number = Math.floor(nowMs / DAY_MS)
+  if (number !== lastDay.number) {
+    lastDay = { number, text: new Date(nowMs).toISOString().slice(0, 10).replaceAll('-', '') }
+  }
+  return lastDay.text
 }
 
 function takeNumber(state: Day, msSinceMidnight: number): number {
