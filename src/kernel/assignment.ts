@@ -221,6 +221,8 @@ function preferredOf({ prefer }: Client, pool: Pool): Worker | undefined {
 }
 
 function hasRequestsAt(client: Client, worker: Worker): boolean {
+  const bond = client.bonds.get(worker.pool.spec.id)
+  if (bond?.isParking && bond.worker === worker) return true
   for (let request = client.newest; request !== undefined; request = request.older)
     if (request.worker === worker) return true
   return false

@@ -17,6 +17,8 @@ export class Bond {
   initialize: Buffer | undefined
   /** The processes that have had it, by their generation: a lease may lead back to one of them. */
   readonly introduced = new WeakMap<Worker, number>()
+  /** The client's messages wait until the worker has answered the repeated `initialize`; the bond does not move meanwhile. */
+  isParking = false
   /** The worker can close sessions. */
   canClose = false
   /** The least severe log line the client wants, as a rank; undefined: it has not said. */

@@ -219,6 +219,7 @@ export class Handshakes {
   repeat(bond: Bond, then: () => void): void {
     const { worker, generation, tongue, initialize } = bond
     bond.introduced.set(worker, generation)
+    bond.isParking = true
     if (!this.#parked.has(bond)) this.#parked.set(bond, { gate: new Gate(), lines: [], bytes: 0 })
     const { key } = this.#board.core.requests.openOwn(worker, () => {
       if (bond.worker !== worker || bond.generation !== generation || !this.#parked.has(bond)) return
@@ -270,6 +271,7 @@ export class Handshakes {
   #takeParked(bond: Bond): Parked {
     const parked = this.#parked.get(bond)!
     this.#parked.delete(bond)
+    bond.isParking = false
     for (const { isRequest } of parked.lines) if (isRequest) bond.client.pendingCount--
     return parked
   }

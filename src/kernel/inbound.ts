@@ -194,6 +194,8 @@ export class Inbound {
     const fault = this.#spokenFault(client, pool, tongue, row, named, isRequest)
     if (fault !== undefined)
       return this.#board.refuse(client, isRequest, fault, named === undefined ? undefined : { sessionId: named })
+    const parking = client.bonds.get(pool.spec.id)
+    if (parking?.isParking && this.handshakes.parks(parking, isRequest)) return
     const bound = named === undefined ? this.#taskWorker(client, pool, row) : client.sessions.get(named)?.worker
     const worker = this.assignment.choose(client, pool, isRequest, bound)
     if (worker === undefined) return
