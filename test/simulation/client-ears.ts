@@ -106,6 +106,7 @@ function demandEntitled(client: SimClient, line: WorkerLine, text: string): void
 const entitled = {
   one: (client: SimClient, line: WorkerLine) =>
     line.to === client ||
+    (line.to === undefined && client.world.scenario.isMixed) ||
     (line.session !== undefined && (client.claimed.has(line.session) || line.author.isCommon(line.session, client))),
   everyone: (client: SimClient, line: WorkerLine) => client.pool === line.author.pool || client.world.scenario.isMixed,
   // Who has the worker for itself hears whatever it says of its resources.
@@ -190,8 +191,8 @@ const JUSTIFIED: Partial<Record<Reason, (client: SimClient, line: ClientLine) =>
     const waitedMs = world.nowMs - line.sentAtMs
     return world.timeoutsMs.some((timeoutMs) => timeoutMs > 0 && timeoutMs <= waitedMs)
   },
-  session_not_owned: (client, line) =>
-    line.sessions.some((name) => !client.named.has(name) || name.startsWith('common')),
+  session_not_owned: ({ named, world }, line) =>
+    line.sessions.some((name) => !named.has(name) || name.startsWith('common') || world.contested.has(name)),
   too_many_sessions: ({ world }) => world.spec.limits.maxSessionsPerClient < 50,
   too_many_pending: ({ world }) => world.spec.limits.maxPendingPerClient < 4_096,
   pool_required: ({ addressing, world }) => addressing === 'none' && world.spec.defaultPool === undefined,

@@ -29,6 +29,7 @@ export function speak(client: SimClient): void {
   if (client.tongue !== 'plain' && !client.hasInitialised) return introduce(client)
   // Who speaks a protocol hears what the other side says to its first request before it goes on.
   if (client.tongue !== 'plain' && client.answers < client.patience && !scenario.isMixed) return
+  if (client.tongue === 'legacy' && client.introduction !== undefined) return confirm(client)
   chance.weigh<Say>(SPEECH[client.tongue])(client)
 }
 
@@ -136,6 +137,7 @@ function trespass(client: SimClient): void {
   const other = chance.pick(clients)
   const name = other.sessions[0] ?? [...other.named][0]
   if (other === client || name === undefined) return
+  client.world.contested.add(name)
   const params = `,"sessionId":${JSON.stringify(name)}`
   call(client, client.tongue === 'acp' ? 'session/prompt' : 'work', { params, names: [name] })
 }
@@ -148,14 +150,17 @@ function introduce(client: SimClient): void {
   client.introduction = INTRODUCE[client.tongue](client)
 }
 
+function confirm(client: SimClient): void {
+  client.introduction = undefined
+  call(client, 'notifications/initialized', { isRequest: false })
+}
+
 const INTRODUCE: Readonly<Record<TongueName, (client: SimClient) => ClientLine | undefined>> = {
   plain: () => undefined,
   acp: (client) => call(client, 'initialize', { params: ',"protocolVersion":1' }),
   legacy: (client) => {
     const version = client.world.chance.pick(['2024-11-05', '2025-06-18', '2025-11-25', '1999-01-01'])
-    const line = call(client, 'initialize', { params: `,"protocolVersion":"${version}","capabilities":{}` })
-    call(client, 'notifications/initialized', { isRequest: false })
-    return line
+    return call(client, 'initialize', { params: `,"protocolVersion":"${version}","capabilities":{}` })
   },
   modern: (client) => (client.world.chance.is(0.6) ? callDiscover(client) : callTool(client)),
 }

@@ -141,6 +141,7 @@ export class SimClient {
   #listen(bytes: number): void {
     if (this.hasLeft) return
     for (const text of this.#reader.push(this.pipe.read(bytes))) {
+      this.world.moves++
       this.world.tell(() => `  ${this} hears ${text}`)
       hear(this, text)
     }

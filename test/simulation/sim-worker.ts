@@ -68,7 +68,7 @@ export class SimWorker {
   readonly questions = new Map<string, WorkerLine>()
   readonly owners = new Map<string, SimClient>()
   readonly users = new Map<string, Set<SimClient>>()
-  readonly lastHeard = new Map<SimClient, number>()
+  readonly lastHeard = new Map<string, number>()
   readonly repeated = new Set<ClientLine>()
   readonly subscribed = new Set<string>()
   sole: SimClient | undefined
@@ -152,6 +152,7 @@ export class SimWorker {
 
   #read(bytes: number): void {
     for (const text of this.#reader.push(this.stdin.read(bytes))) {
+      this.world.moves++
       this.world.tell(() => `  ${this} reads ${text}`)
       hearAsWorker(this, text)
     }

@@ -52,13 +52,15 @@ function demandPlace(worker: SimWorker, line: ClientLine, text: string): void {
   }
 }
 
-/** Notifications may overtake requests that wait for a lease (contract 6.7). */
+/** Where a worker is leased, requests wait by session or by worker, and notifications overtake them (contract 6.7). */
 function demandOrder(worker: SimWorker, line: ClientLine, text: string): void {
-  const last = worker.lastHeard.get(line.author) ?? -1
-  if (worker.spec.sharing === 'lease' && line.kind !== 'request') return
   if (worker.world.scenario.isMixed) return
+  const isLease = worker.spec.sharing === 'lease'
+  if (isLease && (line.kind !== 'request' || line.sessions.length !== 1)) return
+  const key = `${line.author.id} ${isLease ? line.sessions[0] : ''}`
+  const last = worker.lastHeard.get(key) ?? -1
   demand(line.serial > last, 'order kept', () => `${worker} got ${last} of ${line.author} before ${text}`)
-  worker.lastHeard.set(line.author, line.serial)
+  worker.lastHeard.set(key, line.serial)
 }
 
 const NOTHING: ReadonlySet<string> = new Set()

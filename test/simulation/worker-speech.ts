@@ -131,6 +131,7 @@ function updateSession(worker: SimWorker, received: Received): void {
 /** Nobody is meant; but whoever speaks a protocol with a plain worker may be taken for its only client. */
 function talkToNobody(worker: SimWorker, { line }: Received): void {
   const { chance, scenario } = worker.world
+  if (scenario.isMixed && line === undefined) return
   const about = chance.is(0.5) ? {} : { sessionId: 'unheard-of' }
   const of = scenario.isMixed ? { to: line?.author } : {}
   if (chance.is(0.5)) worker.say(draft(worker, 'update', about), of)

@@ -38,6 +38,8 @@ export class World {
   readonly aliases = new Set<string>()
   /** The worker of every session of a plain client. */
   readonly homes = new Map<string, SimWorker>()
+  /** Names of sessions that somebody else has tried to use. */
+  readonly contested = new Set<string>()
   readonly reasons = new Map<Reason, number>()
   readonly timeoutsMs: number[] = []
   spec: BusSpec
