@@ -53,7 +53,7 @@ export class Announcements {
   }
 
   #settleAnnounced(request: Request, worker: Worker, isResult: boolean): void {
-    worker.announcing--
+    if (request.client !== undefined) worker.announcing--
     const id = isResult ? this.#board.envelope.text(FIELD.resultSessionId) : undefined
     if (id === undefined) return
     const { client } = request

@@ -128,6 +128,17 @@ export class Outbound {
     if (taskId !== undefined) beginTask(worker, taskId, client, request)
   }
 
+  /** Nobody waits for the session that the request was to announce: what is held for it waits no longer either. */
+  abandon({ row, worker }: Request): void {
+    if (row?.session !== 'announced') return
+    worker.announcing--
+    if (worker.held.length === 0) return
+    const { bytes, start, end } = this.#board.envelope
+    this.#announcements.releaseHeld(worker, (line) => this.#deliverHeld(worker, line))
+    // Whoever gave it up is not done with the line at hand.
+    this.#board.envelope.read(bytes, start, end)
+  }
+
   #deliverHeld(worker: Worker, line: Buffer): void {
     this.#board.envelope.read(line, 0, line.length - 1)
     this.deliverCall(worker, this.#board.envelope.has(FIELD.id))

@@ -104,6 +104,8 @@ const STRAY_MS = 5_000
 
 export class Requests {
   readonly #nowMs: () => number
+  /** Told of every request that its client gives up. */
+  onDisowned: (request: Request) => void = () => {}
   #nextAlias = FIRST_ALIAS
   #serial = 0
   size = 0
@@ -166,6 +168,7 @@ export class Requests {
     if (request.timer !== undefined) request.timer.cancelled = true
     const { worker } = request
     worker.ownerless.add(request)
+    this.onDisowned(request)
     if (worker.ownerless.size <= FIXED.maxOwnerlessIds) return
     const [oldest] = worker.ownerless
     worker.ownerless.delete(oldest!)

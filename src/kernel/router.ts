@@ -45,6 +45,7 @@ export class Router {
     this.#inbound.assignment = this.#assignment
     this.#inbound.handshakes = this.#handshakes
     this.#outbound = new Outbound(board, new Announcements(board), this.#assignment)
+    board.core.requests.onDisowned = (request) => this.#outbound.abandon(request)
     this.farewells = new Farewells(board, this.#waitingRoom, this.#assignment, this.#handshakes)
   }
 
