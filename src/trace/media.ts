@@ -45,13 +45,10 @@ export function digestText(text: string): Item | undefined {
 
 /** Cheap to ask, and wrong only in the harmless direction: text without any of these marks holds no media. */
 export function mayHoldMedia(json: string): boolean {
-  return (
-    json.includes('"value"') ||
-    json.includes('"data"') ||
-    json.includes('"blob"') ||
-    json.includes('base64') ||
-    json.includes('\\u')
-  )
+  if (json.includes('"blob"') || json.includes('base64') || json.includes('\\u')) return true
+  if (!json.includes('"value"') && !json.includes('"data"')) return false
+  for (const type of MEDIA_TYPES) if (json.includes(`"${type}"`)) return true
+  return false
 }
 
 /** Looks for the first character that does not belong: a pattern that matches the whole would keep a stack as long as the media. */

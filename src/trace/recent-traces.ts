@@ -27,7 +27,7 @@ interface RecentTrace {
 
 const COMPACT_AT = 1_024
 /** What is also in the database need not be remembered for long. */
-const BACKED_SHARE = 0.1
+const BACKED_SHARE = 0.02
 
 export class RecentTraces implements TraceSource {
   busInstance: string

@@ -117,9 +117,10 @@ export function unpackBatch({ changes, ...rest }: PackedBatch): Batch {
   return { ...rest, changes: changes.map(unpackChange) }
 }
 
-function unpackChange([kind, traceId, otelTraceId, ...values]: SqlValue[]): Change {
-  const [input, output] = values.slice(CALL_COLUMNS.length) as [string | null, string | null]
-  return { kind, traceId, otelTraceId, row: rowFromColumns(values, input, output) } as Change
+function unpackChange(packed: SqlValue[]): Change {
+  const row: Record<string, SqlValue | undefined> = {}
+  for (let index = 0; index < PACKED_COLUMNS.length; index++) row[PACKED_COLUMNS[index]!] = packed[index + 3]
+  return { kind: packed[0], traceId: packed[1], otelTraceId: packed[2], row } as unknown as Change
 }
 
 /** Ids above this are never continued from, so one absurd id does not end the numbering of a trace. */

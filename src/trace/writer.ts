@@ -27,7 +27,7 @@ const ROW_FAULTS = new Set<number | undefined>([SQLITE.tooBig, SQLITE.constraint
 const placeholders = CALL_COLUMNS.map(() => '?').join(', ')
 const SQL = {
   findTrace: 'SELECT trace FROM traces WHERE trace_id = ?',
-  addTrace: 'INSERT INTO traces (trace_id, otel_trace_id, started_at) VALUES (?, ?, ?)',
+  addTrace: 'INSERT OR IGNORE INTO traces (trace_id, otel_trace_id, started_at) VALUES (?, ?, ?)',
   sumTrace: `UPDATE traces SET n_calls = n_calls + ?, n_errors = n_errors + ?, n_open = n_open + ?, missing = missing + ?,
     max_id = max(max_id, ?), ended_at = max(coalesce(ended_at, 0), ?) WHERE trace = ?`,
   addAgent: 'INSERT OR IGNORE INTO trace_agents (trace, agent) VALUES (?, ?)',
@@ -125,8 +125,10 @@ export class TraceWriter {
   #intern(traceId: string, otelTraceId: string | null, atMs: number): number {
     const known = this.#interned.get(traceId)
     if (known !== undefined) return known
-    const stored = this.#statements.findTrace.get(traceId) as { trace: number } | undefined
-    const trace = stored?.trace ?? Number(this.#statements.addTrace.run(traceId, otelTraceId, atMs).lastInsertRowid)
+    // Most traces that are not interned are new.
+    const { changes, lastInsertRowid } = this.#statements.addTrace.run(traceId, otelTraceId, atMs)
+    const isNew = Number(changes) > 0
+    const trace = isNew ? Number(lastInsertRowid) : (this.#statements.findTrace.get(traceId) as { trace: number }).trace
     if (this.#interned.size >= MAX_INTERNED) this.#interned.clear()
     this.#interned.set(traceId, trace)
     return trace
