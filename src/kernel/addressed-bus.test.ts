@@ -284,6 +284,18 @@ describe('an agent that starts on demand', () => {
     expect(rig.spawns).toEqual(['a', 'a'])
   })
 
+  it('is waited for with a bound, and nobody else waits with it', () => {
+    const rig = new Rig()
+    const much = 'x'.repeat(1_000_000)
+    const waiting = [1, 2, 3, 4, 5].map(() => rig.ask('m', { much }, { agentId: 'a' }))
+    const refused = rig.ask('m', {}, { agentId: 'a' })
+    expect(waiting.map((id) => rig.answerTo(id))).toEqual(waiting.map(() => undefined))
+    expect(rig.answerTo(refused).error.data).toMatchObject({ reason: 'overloaded', retryable: true })
+    expect(rig.newSession('b', 's')).toBe('s')
+    rig.runs('a')
+    expect(rig.atAgent.get('a')!.map(({ id }) => id)).toEqual(waiting)
+  })
+
   it('that keeps ending is left alone until the window has room', () => {
     const rig = new Rig()
     for (let i = 0; i <= DEFAULT_LIMITS.maxRestarts; i++) {

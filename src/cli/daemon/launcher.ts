@@ -7,7 +7,7 @@
  */
 import { workerEnvironment } from '../../config/environment.ts'
 import { spawnWorker } from '../../process/spawn.ts'
-import type { StopTiming } from '../../process/stop.ts'
+import { STOP_TIMING } from '../../process/stop.ts'
 import { Warden } from '../../process/warden.ts'
 import { openRegistry, type Registry } from '../../registry/resolve.ts'
 import type { RegistrySources } from '../../registry/sources.ts'
@@ -33,7 +33,7 @@ export interface LauncherOptions {
 const GRACE_MS = 300
 /** Whoever is not gone then is ended at once. */
 const DEADLINE_MS = 800
-const STOP_TIMING: StopTiming = { stepMs: 150, lastMs: 150 }
+const HURRIED_STEP_MS = 150
 
 /** Serves stdin and stdout until the input ends or a signal comes; resolves with the exit code. */
 export async function runLauncher(options: LauncherOptions): Promise<number> {
@@ -51,6 +51,8 @@ class Launcher {
   readonly #daemon: Daemon
   readonly #ended: Promise<number>
   readonly #timers: NodeJS.Timeout[] = []
+  /** How agents are ended: with patience, until the launcher itself has to end. */
+  readonly #timing = { ...STOP_TIMING }
   #end: (code: number) => void = () => {}
 
   constructor(registry: Registry, options: LauncherOptions, installs: AbortController) {
@@ -73,7 +75,7 @@ class Launcher {
     const stop = (): void => this.#stop(0)
     const leave = (): void => this.#stop(GRACE_MS)
     process.on('SIGTERM', stop).on('SIGINT', stop)
-    process.stdin.once('end', leave)
+    process.stdin.once('end', leave).once('close', leave)
     this.#daemon.start()
     openStdio((socket, { door }) => this.#daemon.accept(socket, door, undefined))
     const code = await this.#ended
@@ -92,12 +94,13 @@ class Launcher {
       env: workerEnvironment({ env: agent.env, inheritEnv }, env),
       cwd: process.cwd(),
     }
-    return () => spawnWorker(launch, { watch: this.#warden, timing: STOP_TIMING })
+    return () => spawnWorker(launch, { watch: this.#warden, timing: this.#timing })
   }
 
   #stop(graceMs: number): void {
     if (this.#timers.length > 0) return
     this.#installs.abort()
+    this.#timing.stepMs = HURRIED_STEP_MS
     const shutDown = (): void => this.#daemon.apply({ type: 'shutdown', at: 'leisure' })
     this.#timers.push(
       setTimeout(shutDown, graceMs),

@@ -5,9 +5,9 @@
  * while the others serve; one that cannot be had leaves its pool parked, with the reason, and the bus running.
  */
 import { fileURLToPath } from 'node:url'
-import type { AgentLaunch, BusConfig, CommandLaunch, RegistryLaunch } from '../../config/bus-config.ts'
+import type { AgentLaunch, BusConfig, CommandLaunch, Launch, RegistryLaunch } from '../../config/bus-config.ts'
 import { workerEnvironment } from '../../config/environment.ts'
-import type { BusSpec, PoolId } from '../../kernel/vocabulary.ts'
+import type { BusSpec, PoolId, PoolSpec } from '../../kernel/vocabulary.ts'
 import type { Launch as ProcessLaunch } from '../../process/launch.ts'
 import { spawnWorker } from '../../process/spawn.ts'
 import { type GroupWatch, WorkerProcess } from '../../process/worker-process.ts'
@@ -17,11 +17,14 @@ import type { Framing } from './worker-link.ts'
 
 /** What the kernel is told of the pools, the little that the programs in them tell included. */
 export function busSpecOf({ bus, launches }: BusConfig): BusSpec {
-  const isLauncher = (id: PoolId): boolean => {
-    const launch = launches.get(id)
-    return launch !== undefined && 'agent' in launch && launch.agent === 'registry'
-  }
-  return { ...bus, pools: bus.pools.map((pool) => (isLauncher(pool.id) ? { ...pool, closesSessions: true } : pool)) }
+  return { ...bus, pools: bus.pools.map((pool) => ({ ...pool, ...traitsOf(pool, launches.get(pool.id)!) })) }
+}
+
+function traitsOf({ startTimeoutMs }: PoolSpec, launch: Launch): Partial<PoolSpec> {
+  if ('agent' in launch && launch.agent === 'registry') return { closesSessions: true }
+  // Bringing the program belongs to the start, and 0 is for ever.
+  if ('registry' in launch && startTimeoutMs > 0) return { startTimeoutMs: startTimeoutMs + INSTALL_MS }
+  return {}
 }
 
 /** How an agent of the registry is to be started, or why it cannot be. */
@@ -32,6 +35,8 @@ export interface ResolvedAgent {
 }
 export type ResolveAgent = (pool: PoolId, launch: RegistryLaunch, config: BusConfig, log: Log) => Promise<ResolvedAgent>
 
+/** An installation has a bound of its own; this one is above it. */
+const INSTALL_MS = 15 * 60_000
 const AGENTS = new URL('../../agents/', import.meta.url)
 
 type Resolved = ProcessLaunch | { readonly unavailable: string }
