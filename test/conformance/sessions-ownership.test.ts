@@ -96,7 +96,7 @@ describe('when it ends', () => {
     await client.ask({ id: 1, method: 'm', params: { sessionId: 's' } })
     await client.ask({ id: 2, method: 'die' })
     expect(await client.ask({ id: 3, method: 'm', params: { sessionId: 's' } })).toMatchObject({
-      error: { data: { reason: 'session_lost' } },
+      error: { code: -32002, data: { reason: 'session_lost' } },
     })
   })
 

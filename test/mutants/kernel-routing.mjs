@@ -86,7 +86,7 @@ export const KERNEL_ROUTING = [
   row(
     '6.3',
     'pools',
-    'kernel/inbound.ts',
+    'kernel/pool-choice.ts',
     '(client.pool ?? core.spec.defaultPool)',
     '(core.spec.defaultPool ?? client.pool)',
     'default_pool beats the connection',
@@ -95,8 +95,8 @@ export const KERNEL_ROUTING = [
     '6.3',
     'pools',
     'kernel/inbound.ts',
-    'const pool = known?.pool ?? this.#choosePool(client, isRequest)',
-    'const pool = this.#choosePool(client, isRequest) ?? known?.pool',
+    'const pool = known?.pool ?? this.poolChoice.choose(client, isRequest)',
+    'const pool = this.poolChoice.choose(client, isRequest) ?? known?.pool',
     'a pool field moves a session',
   ),
   row(
