@@ -385,6 +385,22 @@ describe('two agents that choose the same session id', () => {
     expect(rig.last('b')).toEqual({ jsonrpc: '2.0', id: 1, result: 'for b' })
   })
 
+  it('an answer to what an agent asked before it died is no answer to what it asks after', () => {
+    const { rig, first } = collide()
+    const question = { id: 1, method: 'session/request_permission', params: { sessionId: 's' } }
+    rig.says('a', question)
+    const old = rig.atClient.at(-1)
+    expect(old.params.sessionId).toBe(first)
+    rig.dies('a')
+    rig.newSession('a', 's')
+    rig.says('a', question)
+    const fresh = rig.atClient.at(-1)
+    rig.send({ jsonrpc: '2.0', id: old.id, result: 'too late' })
+    expect(rig.last('a').result).toBeUndefined()
+    rig.send({ jsonrpc: '2.0', id: fresh.id, result: 'in time' })
+    expect(rig.last('a')).toEqual({ jsonrpc: '2.0', id: 1, result: 'in time' })
+  })
+
   it('are told apart in lists, in child sessions and in what came too early', () => {
     const { rig, second } = collide()
     const list = rig.ask('session/list', {}, { agentId: 'b' })

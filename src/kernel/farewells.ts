@@ -117,7 +117,7 @@ export class Farewells {
       if (client !== undefined) this.#payFor(request, client, reason, detail)
     }
     for (const question of [...worker.questions.values()]) {
-      core.requests.settle(question)
+      core.requests.abandon(question)
       this.#board.observation.settled(question, false)
     }
     if (core.spec.gateway !== undefined && core.spec.gateway !== 'off')

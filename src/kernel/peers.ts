@@ -79,6 +79,10 @@ export class Client extends PeerBase {
   readonly aliased = new Map<IdKey, Request[]>()
   /** What workers asked it, by the id it was asked with. */
   readonly questions = new Map<IdKey, Question>()
+  /** Ids it was asked with by workers that no longer want to know: it may still answer, and must not answer anything else. */
+  readonly moot = new Set<IdKey>()
+  /** Such ids have been forgotten: from now on it is asked with no worker's own id. */
+  aliasesQuestions = false
   /** The worker that it initialised, by pool (contract 6.6). */
   readonly bonds = new Map<PoolId, Bond>()
   /** What it has shown that it speaks, by pool, whether or not a worker has answered. */

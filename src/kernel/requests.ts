@@ -227,7 +227,8 @@ export class Requests {
   /** The worker asks a client: its id is kept unless it is taken there or may be respelled. */
   ask(envelope: Envelope, worker: Worker, client: Client): Question {
     const workerKey = envelope.key(FIELD.id)!
-    const mustAlias = client.questions.has(workerKey) || envelope.isOdd(FIELD.id)
+    const isTaken = client.questions.has(workerKey) || client.moot.has(workerKey) || client.aliasesQuestions
+    const mustAlias = isTaken || envelope.isOdd(FIELD.id)
     const key = mustAlias ? this.#makeAlias(workerKey, client.questions) : workerKey
     const spelling = envelope.spelling(FIELD.id)
     const question: Question = {
@@ -252,6 +253,17 @@ export class Requests {
     if (question.client.questions.get(question.key) === question) question.client.questions.delete(question.key)
     if (question.worker.questions.get(question.workerKey) === question)
       question.worker.questions.delete(question.workerKey)
+  }
+
+  /** Nobody wants the answer any more; its id stays taken, or a late consent would be one to another question. */
+  abandon(question: Question): void {
+    this.settle(question)
+    const { moot } = question.client
+    moot.add(question.key)
+    if (moot.size <= FIXED.maxOwnerlessIds) return
+    const [oldest] = moot
+    moot.delete(oldest!)
+    question.client.aliasesQuestions = true
   }
 
   #link(request: Request, client: Client): void {

@@ -144,7 +144,7 @@ export class Router {
     const key = envelope.key(FIELD.id)
     if (key === undefined) return core.drop('null_id_error')
     const question = client.questions.get(key)
-    if (question === undefined) return core.drop('unasked_answer')
+    if (question === undefined) return core.drop(client.moot.delete(key) ? 'late_answer' : 'unasked_answer')
     core.requests.settle(question)
     this.#board.observation.settled(question, true)
     const { worker } = question

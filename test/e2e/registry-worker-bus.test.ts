@@ -48,7 +48,7 @@ class Guest {
   readonly reasons = new Set<string>()
   turns = 0
   permissions = 0
-  readonly #waiting = new Map<unknown, (message: Message) => void>()
+  readonly #waiting = new Map<unknown, { resolve(message: Message): void; reject(reason: unknown): void }>()
   #next = 0
   #end = false
 
@@ -63,7 +63,7 @@ class Guest {
     const id = ++this.#next
     this.sent.add(id)
     this.client.send({ jsonrpc: '2.0', id, method, params, ...more })
-    return new Promise((resolve) => this.#waiting.set(id, resolve))
+    return new Promise((resolve, reject) => this.#waiting.set(id, { resolve, reject }))
   }
 
   async session(agentId: string): Promise<string | undefined> {
@@ -91,14 +91,14 @@ class Guest {
     try {
       for (;;) this.#judge(await this.client.next(60_000))
     } catch (error) {
-      if (!this.#end) throw error
+      if (!this.#end) for (const { reject } of this.#waiting.values()) reject(error)
     }
   }
 
   #judge(message: Message): void {
     if (message.method === undefined) {
       this.answered.set(message.id, (this.answered.get(message.id) ?? 0) + 1)
-      return this.#waiting.get(message.id)?.(message)
+      return this.#waiting.get(message.id)?.resolve(message)
     }
     const agent = this.sessions.get(message.params.sessionId)
     expect(agent, `${this.name} heard of a session that is not its own`).toBeDefined()
