@@ -1,0 +1,284 @@
+/** Calls for the gateway and its exchanges with workers, on a clock of the test's own. */
+import { expect, test } from 'vitest'
+import { DIALECTS } from '../dialects/index.ts'
+import { Bus } from './bus.ts'
+import type { Action, BusEvent } from './events.ts'
+import { DEFAULT_LIMITS, type Limits } from './limits.ts'
+import type { BusSpec, ClientId, PoolSpec, WorkerId } from './vocabulary.ts'
+
+const poolOf = (more: Partial<PoolSpec> = {}): PoolSpec => ({
+  id: 'p',
+  instances: 1,
+  maxInstances: 1,
+  sharing: 'shared',
+  protocol: 'plain',
+  era: 'auto',
+  restart: 'always',
+  startTimeoutMs: 60_000,
+  hangTimeoutMs: 0,
+  limits: DEFAULT_LIMITS,
+  trace: false,
+  revision: '1',
+  ...more,
+})
+
+const ONE = 1 as ClientId
+const INNER = 2 as ClientId
+const SLOT = 0 as WorkerId
+
+/** A bus whose workers run; it keeps every action and what was written to whom. */
+class Desk {
+  actions: Action[] = []
+  readonly #bus: Bus
+  #nowMs = 1_000
+
+  constructor(gateway: BusSpec['gateway'], limits: Partial<Limits> = {}, pool: Partial<PoolSpec> = {}) {
+    const all = { ...DEFAULT_LIMITS, ...limits }
+    const spec: BusSpec = {
+      pools: [poolOf({ ...pool, limits: all })],
+      defaultPool: undefined,
+      limits: all,
+      ...(gateway === undefined ? {} : { gateway }),
+    }
+    this.#bus = new Bus(spec, DIALECTS, () => 0.5)
+    const spawned = this.#bus.start(this.#nowMs).filter((action) => action.do === 'spawn-worker')
+    for (const { worker, generation } of spawned) this.apply({ type: 'worker-spawned', worker, generation, pid: 1 })
+    this.apply({ type: 'client-opened', client: ONE, door: 'unix' })
+    this.actions = []
+  }
+
+  apply(event: BusEvent): void {
+    this.actions.push(...this.#bus.apply(event, this.#nowMs))
+  }
+
+  send(client: ClientId, message: object | string): void {
+    const text = typeof message === 'string' ? message : JSON.stringify(message)
+    this.apply({ type: 'client-received', client, bytes: Buffer.from(`${text}\n`) })
+  }
+
+  say(message: object, worker = SLOT): void {
+    this.apply({ type: 'worker-received', worker, generation: 1, bytes: Buffer.from(`${JSON.stringify(message)}\n`) })
+  }
+
+  /** What waits to be written to each peer, as text, and is taken by it. */
+  written(): Record<string, string> {
+    const lines: Record<string, string> = {}
+    for (const peer of this.#bus.takeDirty()) {
+      const text = Buffer.concat([...peer.outbox.take()]).toString()
+      lines[`${peer.kind} ${peer.id}`] = text
+      if (peer.kind === 'client') this.apply({ type: 'client-wrote', client: peer.id, pendingBytes: 0 })
+      else this.apply({ type: 'worker-wrote', worker: peer.id, generation: 1, pendingBytes: 0 })
+    }
+    return lines
+  }
+
+  did<Do extends Action['do']>(what: Do): Extract<Action, { do: Do }>[] {
+    return this.actions.filter((action): action is Extract<Action, { do: Do }> => action.do === what)
+  }
+
+  openInternal(more: object = {}): void {
+    this.apply({ type: 'client-opened', client: INNER, door: 'internal', pool: 'p', ...more })
+  }
+
+  wait(ms: number): void {
+    this.#nowMs += ms
+    this.apply({ type: 'tick' })
+  }
+
+  get status() {
+    return this.#bus.snapshot()
+  }
+}
+
+const reply = (isFinal = true): BusEvent => ({
+  type: 'client-reply',
+  client: ONE,
+  bytes: Buffer.from('{"id":1}\n'),
+  isFinal,
+})
+
+test('off: a method with :: is routed like any other', () => {
+  const desk = new Desk(undefined)
+  desk.send(ONE, { id: 1, method: 'a::b' })
+  expect(desk.did('call')).toEqual([])
+  expect(desk.written()['worker 0']).toContain('a::b')
+})
+
+test.each([
+  ['all', 'a::b', true],
+  ['all', 'help', true],
+  ['all', 'bus::traces.list', true],
+  ['all', 'a:b', false],
+  ['all', 'helper', false],
+  ['bus', 'a::b', false],
+  ['bus', 'help', false],
+  ['bus', 'bus::traces.list', true],
+] as const)('%s: %s is handed on: %s', (gateway, method, isHandedOn) => {
+  const desk = new Desk(gateway)
+  desk.send(ONE, { id: 1, method })
+  expect(desk.did('call').length).toBe(isHandedOn ? 1 : 0)
+  expect(desk.written()['worker 0'] !== undefined).toBe(!isHandedOn)
+})
+
+test('a method is compared by value, and an odd id is told as it was spelled', () => {
+  const desk = new Desk('all')
+  desk.send(ONE, '{"id":1.50,"method":"a\\u003a:b"}')
+  const [call] = desk.did('call')
+  expect(call).toMatchObject({ from: { kind: 'client', client: ONE, door: 'unix' }, oddId: '1.50' })
+  expect(call!.bytes.toString()).toBe('{"id":1.50,"method":"a\\u003a:b"}')
+})
+
+test('a call is owed until its final reply: half-close waits for it (contract 4.1.2)', () => {
+  const desk = new Desk('all')
+  desk.send(ONE, { id: 1, method: 'a::b' })
+  expect(desk.status.outstanding).toBe(1)
+  desk.apply({ type: 'client-ended', client: ONE })
+  desk.apply(reply(false))
+  desk.written()
+  expect(desk.did('close-client')).toEqual([])
+  desk.apply(reply())
+  desk.written()
+  expect(desk.did('close-client')).toEqual([{ do: 'close-client', client: ONE, how: 'flush' }])
+})
+
+test('a notification is owed nothing', () => {
+  const desk = new Desk('all')
+  desk.send(ONE, { method: 'a::b' })
+  expect([desk.did('call').length, desk.status.outstanding]).toEqual([1, 0])
+})
+
+test.each([
+  [1, 0],
+  [2, 1],
+  [3, 2],
+])('at most max_pending_per_client calls: %i sent, %i refused', (sent, refused) => {
+  const desk = new Desk('all', { maxPendingPerClient: 1 })
+  for (let id = 1; id <= sent; id++) desk.send(ONE, { id, method: 'a::b' })
+  expect([desk.did('call').length, desk.status.refused['too_many_pending'] ?? 0]).toEqual([1, refused])
+})
+
+test('a caller that goes is told of, one that never called is not', () => {
+  const desk = new Desk('all')
+  desk.send(ONE, { id: 1, method: 'a::b' })
+  desk.apply({ type: 'client-closed', client: ONE })
+  desk.apply({ type: 'client-opened', client: INNER, door: 'tcp' })
+  desk.apply({ type: 'client-closed', client: INNER })
+  expect(desk.did('caller-gone')).toEqual([{ do: 'caller-gone', from: { kind: 'client', client: ONE, door: 'unix' } }])
+})
+
+test('the drain waits for calls; at its end they are to be failed (contract 7.4)', () => {
+  const desk = new Desk('all', { drainTimeoutMs: 5_000 })
+  desk.send(ONE, { id: 1, method: 'a::b' })
+  desk.apply({ type: 'shutdown', at: 'leisure' })
+  desk.send(ONE, { id: 2, method: 'a::b' })
+  expect(desk.status.refused['shutting_down']).toBe(1)
+  expect([desk.status.phase, desk.did('fail-calls').length]).toEqual(['draining', 0])
+  desk.wait(5_000)
+  expect([desk.status.phase, desk.did('fail-calls').length]).toEqual(['flushing', 1])
+})
+
+test('a worker calls: it is told who, and answered by its process', () => {
+  const desk = new Desk('all')
+  desk.say({ id: 'x', method: 'other::m' })
+  desk.say({ id: 'y', method: 'help', sessionId: 'nobody' })
+  expect(desk.did('call').map(({ from }) => from)).toEqual([{ kind: 'worker', worker: SLOT, generation: 1, pool: 'p' }])
+  desk.written()
+  desk.apply({ type: 'worker-reply', worker: SLOT, generation: 1, bytes: Buffer.from('{"id":"x"}\n') })
+  expect(desk.written()['worker 0']).toBe('{"id":"x"}\n')
+  desk.apply({ type: 'worker-reply', worker: SLOT, generation: 2, bytes: Buffer.from('{"id":"x"}\n') })
+  expect(desk.written()).toEqual({})
+})
+
+test('an exchange is an ordinary client, but for what it is not: counted, captured, bound to sessions', () => {
+  const desk = new Desk('all')
+  desk.openInternal()
+  desk.send(INNER, { id: 7, method: 'p::m', params: { sessionId: 's' } })
+  expect(desk.did('call')).toEqual([])
+  expect(desk.did('routed')).toEqual([{ do: 'routed', client: INNER, worker: SLOT, generation: 1 }])
+  expect(desk.status).toMatchObject({ clients: 1, clients_total: 1, sessions: 0, outstanding: 0 })
+  desk.written()
+  desk.say({ id: 7, result: 1 })
+  expect(desk.written()['client 2']).toBe('{"id":7,"result":1}\n')
+})
+
+test('parts and loose answers reach an exchange and leave it open; to others they are junk', () => {
+  const desk = new Desk('all')
+  desk.openInternal()
+  desk.send(INNER, { id: 7, method: 'm' })
+  desk.send(ONE, { id: 8, method: 'm' })
+  desk.written()
+  for (const id of [7, 8]) desk.say({ id, outputs: [] })
+  desk.say({ id: 7, partial: true, result: {} })
+  desk.say({ id: 7, partial: false, result: {} })
+  const lines = desk.written()
+  expect(lines['client 2']!.split('\n').filter(Boolean)).toHaveLength(3)
+  expect(lines['client 1']).toBeUndefined()
+  expect(desk.status.dropped['worker_bad_envelope']).toBe(1)
+  expect(desk.status.workers[0]!.outstanding).toBe(1)
+})
+
+test('a settled exchange frees its id, a cancelled one keeps it taken and tells the worker', () => {
+  for (const isSettled of [true, false]) {
+    const desk = new Desk('all', {}, { protocol: 'mcp', era: 'modern' })
+    desk.openInternal()
+    desk.send(INNER, { jsonrpc: '2.0', id: 7, method: 'tools/list' })
+    desk.written()
+    desk.apply({ type: 'client-closed', client: INNER, isSettled })
+    expect(desk.written()['worker 0']?.includes('notifications/cancelled') ?? false).toBe(!isSettled)
+    desk.say({ jsonrpc: '2.0', id: 7, result: {} })
+    expect(desk.status.dropped).toEqual(isSettled ? { unknown_answer: 1 } : { late_answer: 1 })
+  }
+})
+
+test('a worker that ends fails its exchanges with a value of the bus, and is a caller gone', () => {
+  const desk = new Desk('all')
+  desk.openInternal()
+  desk.send(INNER, { id: 7, method: 'm' })
+  desk.written()
+  desk.apply({ type: 'worker-silent', worker: SLOT, generation: 1, pipe: 'stdout' })
+  desk.apply({ type: 'worker-exited', worker: SLOT, generation: 1, code: 9, signal: null })
+  expect(desk.did('exchange-failed')).toMatchObject([
+    { client: INNER, error: { code: -32603, data: { reason: 'worker_exited', exitCode: 9 } } },
+  ])
+  expect(desk.did('caller-gone').map(({ from }) => from.kind)).toEqual(['worker'])
+})
+
+test('a worker that does not read gets no more exchanges: overloaded (aio.md 3.8)', () => {
+  const desk = new Desk('all', { maxOutputQueueBytes: 100 })
+  desk.openInternal()
+  desk.send(INNER, { id: 1, method: 'm', params: 'x'.repeat(200) })
+  const third = 3 as ClientId
+  desk.apply({ type: 'client-opened', client: third, door: 'internal', pool: 'p' })
+  desk.send(third, { id: 2, method: 'm' })
+  expect(desk.did('exchange-failed')).toMatchObject([{ client: third, error: { data: { reason: 'overloaded' } } }])
+})
+
+test('an exchange may prefer a worker; one that is not ready is passed over', () => {
+  const desk = new Desk('all', {}, { instances: 3, maxInstances: 3 })
+  for (const [client, prefer] of [
+    [2, 2],
+    [3, 2],
+    [4, 9],
+  ] as [ClientId, WorkerId][]) {
+    desk.apply({ type: 'client-opened', client, door: 'internal', pool: 'p', prefer })
+    desk.send(client, { id: client, method: 'm' })
+  }
+  expect(desk.did('routed').map(({ worker }) => worker)).toEqual([2, 2, 0])
+})
+
+test('a reply that fills the queue of its client holds back the worker it came from (contract 8.3)', () => {
+  const desk = new Desk('all', { maxOutputQueueBytes: 100 })
+  desk.send(ONE, { id: 1, method: 'a::b' })
+  const bytes = Buffer.from(`{"id":1,"result":"${'x'.repeat(200)}"}\n`)
+  const source = { worker: SLOT, generation: 1 }
+  desk.apply({ type: 'client-reply', client: ONE, bytes, isFinal: true, source })
+  expect(desk.did('pause-worker')).toEqual([{ do: 'pause-worker', ...source }])
+  desk.written()
+  expect(desk.did('resume-worker')).toEqual([{ do: 'resume-worker', ...source }])
+})
+
+test('a pool of one-shot processes takes no plain message', () => {
+  const desk = new Desk('all', {}, { instances: 0, isAioOnly: true })
+  desk.send(ONE, { id: 1, method: 'm' })
+  expect(desk.written()['client 1']).toContain('"reason":"aio_only"')
+})
