@@ -1,0 +1,197 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import type { Observed } from '../kernel/observation.ts'
+import type { WorkerId } from '../kernel/vocabulary.ts'
+import type { CallEnd, CallStart, JsonText } from './call.ts'
+import { TrafficObserver } from './observer.ts'
+
+class Notes {
+  readonly begun: CallStart[] = []
+  readonly ended: CallEnd[] = []
+  partials = 0
+  readonly observer: TrafficObserver
+  #traces = 0
+  #calls = 0
+
+  constructor() {
+    const ids = { issue: () => `t${++this.#traces}`, allocate: () => ++this.#calls }
+    const sink = {
+      begin: (call: CallStart) => void this.begun.push(call),
+      end: (call: CallEnd) => void this.ended.push(call),
+      partial: () => void this.partials++,
+    }
+    this.observer = new TrafficObserver(sink, ids, () => 1_000)
+  }
+}
+
+const process = { worker: 3 as WorkerId, generation: 2 }
+const bytes = (value: unknown): Buffer => Buffer.from(JSON.stringify(value))
+
+function opened(request: number, method: string, params: object, protocol: 'acp' | 'mcp'): Observed {
+  const session = (params as { sessionId?: string }).sessionId
+  const line = bytes({ id: request, method, params })
+  return {
+    kind: 'opened',
+    request,
+    ...process,
+    pool: 'p',
+    protocol,
+    method,
+    id: request,
+    session,
+    line,
+    body: bytes(params),
+  }
+}
+
+const answered = (request: number, result: object): Observed => ({
+  kind: 'answered',
+  request,
+  line: bytes({ id: request, result }),
+  body: bytes(result),
+})
+
+const said = (params: object, question?: number, request?: number): Observed => ({
+  kind: 'said',
+  ...process,
+  pool: 'p',
+  request,
+  question,
+  session: (params as { sessionId?: string }).sessionId,
+  line: bytes({ method: question === undefined ? 'session/update' : 'session/request_permission', params }),
+})
+
+const tool = (toolCallId: string, fields: object): Observed =>
+  said({ sessionId: 's', update: { sessionUpdate: 'tool_call_update', toolCallId, ...fields } })
+const newTool = (toolCallId: string, fields: object = {}): Observed =>
+  said({ sessionId: 's', update: { sessionUpdate: 'tool_call', toolCallId, ...fields } })
+const prompt = (request: number): Observed => opened(request, 'session/prompt', { sessionId: 's' }, 'acp')
+
+test('an MCP request is a trace of one call; its payloads are the bytes that passed', () => {
+  const { observer, begun, ended } = new Notes()
+  const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`
+  observer.take(opened(1, 'tools/call', { name: 'area', _meta: { traceparent } }, 'mcp'))
+  observer.take(answered(1, { content: [] }))
+  expect(begun).toMatchObject([
+    {
+      traceId: 't1',
+      parentId: null,
+      method: 'tools/call',
+      target: 'area',
+      protocol: 'mcp',
+      type: 'mcp',
+      worker: '3.2',
+    },
+  ])
+  expect(begun[0]!.otelTraceId).toBe('a'.repeat(32))
+  expect(ended).toMatchObject([{ traceId: 't1', status: 'ok' }])
+  expect((ended[0]!.output as JsonText).text).toBe('{"content":[]}')
+})
+
+test.each<[string, Observed, object]>([
+  [
+    'isError',
+    answered(1, { isError: true, content: [{ type: 'text', text: 'no' }] }),
+    { type: 'tool_error', message: 'no' },
+  ],
+  [
+    'an error',
+    { kind: 'answered', request: 1, line: bytes({ id: 1, error: { code: -1, message: 'bad' } }), body: undefined },
+    { code: -1, message: 'bad' },
+  ],
+  [
+    'a fault of the bus',
+    { kind: 'failed', request: 1, error: { code: -32603, message: 'gone', data: { reason: 'worker_exited' } } },
+    { code: -32603, data: { reason: 'worker_exited' } },
+  ],
+  [
+    'an error too long to look into',
+    { kind: 'answered', request: 1, line: Buffer.alloc(70_000, 32), body: undefined },
+    { message: 'The worker failed, at length.' },
+  ],
+])('%s is an error in the trace', (_what, end, error) => {
+  const { observer, ended } = new Notes()
+  observer.take(opened(1, 'tools/call', {}, 'mcp'))
+  observer.take(end)
+  expect(ended).toMatchObject([{ status: 'error', error }])
+})
+
+test('progress is counted, and long results are kept without being looked into', () => {
+  const notes = new Notes()
+  notes.observer.take(opened(1, 'tools/call', {}, 'mcp'))
+  notes.observer.take(said({ progressToken: 1 }, undefined, 1))
+  notes.observer.take(answered(1, { text: `"isError"${'x'.repeat(70_000)}` }))
+  expect([notes.partials, notes.ended[0]!.status]).toEqual([1, 'ok'])
+})
+
+test('a tool call ends with its update, a question with its answer, what is left with the turn', () => {
+  const { observer, begun, ended } = new Notes()
+  observer.take(prompt(1))
+  observer.take(newTool('a', { title: 'Read', rawInput: { path: 'x' } }))
+  observer.take(newTool('b', { status: 'in_progress' }))
+  observer.take(tool('a', { status: 'completed', content: [1] }))
+  observer.take(said({ sessionId: 's', toolCall: { toolCallId: 'b' } }, 5))
+  observer.take({ kind: 'settled', question: 5, line: bytes({ id: 5, result: { outcome: 'no' } }) })
+  observer.take(answered(1, { stopReason: 'cancelled' }))
+  expect(begun.map(({ callId, parentId, method }) => [callId, parentId, method])).toEqual([
+    [1, null, 'session/prompt'],
+    [2, 1, 'tool_call'],
+    [3, 1, 'tool_call'],
+    [4, 3, 'session/request_permission'],
+  ])
+  expect(ended.map(({ callId, status }) => [callId, status])).toEqual([
+    [2, 'ok'],
+    [4, 'ok'],
+    [3, 'error'],
+    [1, 'ok'],
+  ])
+})
+
+test('what belongs to no open turn is not recorded', () => {
+  const notes = new Notes()
+  notes.observer.take(newTool('a'))
+  notes.observer.take(said({ sessionId: 's' }, 1))
+  notes.observer.take({ kind: 'settled', question: 1, line: undefined })
+  notes.observer.take(answered(9, {}))
+  expect([notes.begun, notes.ended, notes.partials]).toEqual([[], [], 0])
+})
+
+test('whatever happens, a call that has begun ends exactly once when its turn and questions are over', () => {
+  const step = fc.oneof(
+    fc.integer({ min: 1, max: 3 }).map(prompt),
+    fc.integer({ min: 1, max: 3 }).map((request) => answered(request, {})),
+    fc.constantFrom('a', 'b').map((id) => newTool(id)),
+    fc
+      .tuple(fc.constantFrom('a', 'b', 'c'), fc.constantFrom('completed', 'failed', 'pending'))
+      .map(([id, status]) => tool(id, { status })),
+    fc.integer({ min: 10, max: 12 }).map((question) => said({ sessionId: 's' }, question)),
+  )
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
+      const { observer, begun, ended } = new Notes()
+      // The kernel never uses a number twice.
+      let last = 100
+      const open = new Map<number, number>()
+      for (const event of steps) observer.take(renumbered(event, open, () => ++last))
+      for (const number of open.values()) {
+        observer.take({ kind: 'settled', question: number, line: undefined })
+        observer.take({ kind: 'failed', request: number, error: { code: 1, message: 'over' } })
+      }
+      expect(ended.map(({ callId }) => callId).sort()).toEqual(begun.map(({ callId }) => callId).sort())
+    }),
+  )
+})
+
+function renumbered(event: Observed, open: Map<number, number>, next: () => number): Observed {
+  if (event.kind === 'opened') {
+    const number = next()
+    open.set(number, number)
+    return { ...event, request: number }
+  }
+  if (event.kind === 'said' && event.question !== undefined) {
+    const number = next()
+    open.set(number, number)
+    return { ...event, question: number }
+  }
+  return event
+}
