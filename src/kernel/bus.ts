@@ -259,6 +259,7 @@ export class Bus {
 
   /** Pools that are the same stay as they are; the others start anew beside their old workers (contract 7.5). */
   #reload(spec: BusSpec): void {
+    if (this.#core.phase !== 'running') return this.#core.log('warn', 'reload refused: the bus is shutting down')
     const wanted = new Map(spec.pools.map((pool) => [pool.id, pool]))
     this.#core.spec = spec
     for (const pool of [...this.#core.pools.values()]) {
