@@ -20,7 +20,9 @@ if (existsSync(installed) && statSync(installed).mtimeMs >= statSync(`${root}/pa
   process.exit(0)
 
 console.error('Installing dependencies (once) ...')
-const { status } = spawnSync('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], {
+// Not `npm ci`: it refuses a lock file that leaves out the builds of a package for other platforms. The versions are the
+// lock's all the same, and the lock stays as it is.
+const { status } = spawnSync('npm', ['install', '--no-save', '--no-audit', '--no-fund', '--loglevel=error'], {
   cwd: root,
   stdio: ['ignore', 2, 2],
 })
