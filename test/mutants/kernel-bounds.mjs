@@ -14,8 +14,8 @@ export const KERNEL_BOUNDS = [
     '7.4',
     'shutdown',
     'kernel/inbound.ts',
-    "(client.isInternal && phase === 'draining')",
-    "phase === 'draining'",
+    "client.isInternal && phase === 'draining'",
+    "client.isInternal || phase === 'draining'",
     'new requests pass in the drain',
   ),
   row(
