@@ -64,7 +64,7 @@ export class Flow {
   send(to: Peer, bytes: Buffer, start: number, end: number): void {
     to.outbox.append(bytes, start, end)
     this.#touch(to)
-    if (to.outbox.isStalled) this.account(to)
+    if (to.outbox.isStalled || this.#isOverTotal) this.account(to)
     if (!to.outbox.isFull) return
     this.#noteFull(to)
     const source = this.#source
@@ -131,7 +131,7 @@ export class Flow {
     this.#releaseTotal()
   }
 
-  /** Brings the peer's share of what is retained up to date, and stops it when the bus retains too much. */
+  /** Brings the peer's share of what is retained up to date, and stops a large one when the bus retains too much. */
   account(peer: Peer): void {
     const bytes = peer.isDeaf ? peer.outbox.retainedBytes : peer.retainedBytes
     const grown = bytes - peer.countedBytes
@@ -139,9 +139,19 @@ export class Flow {
     peer.countedBytes = bytes
     this.#core.retainedBytes += grown
     if (grown < 0) return this.#releaseTotal()
-    if (this.#core.retainedBytes <= this.#core.spec.limits.maxTotalBufferBytes) return
+    if (!this.#isOverTotal || this.#isModest(bytes)) return
     const source = this.#source ?? peer
     if (source.blockedOn === undefined && !source.isDeaf) this.block(source, this.totalGate)
+  }
+
+  get #isOverTotal(): boolean {
+    return this.#core.retainedBytes > this.#core.spec.limits.maxTotalBufferBytes
+  }
+
+  /** Who holds little is not stopped for those who hold much: all the modest together hold half of the bound at most. */
+  #isModest(bytes: number): boolean {
+    const { clients, workers, spec } = this.#core
+    return bytes * (clients.size + workers.size) * 2 <= spec.limits.maxTotalBufferBytes
   }
 
   #releaseTotal(): void {

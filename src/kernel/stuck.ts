@@ -85,28 +85,34 @@ export class StuckClock {
     return false
   }
 
-  /** Above the total bound, whoever holds most is closed when pausing has not helped. */
+  /** Above the total bound, those who hold most are closed when pausing has not helped, as many as it takes. */
   #judgeTotal(passedMs: number): void {
     if (this.#flow.totalGate.sources.size === 0) {
       this.#overTotalMs = 0
       return
     }
     this.#overTotalMs += passedMs
-    if (this.#overTotalMs < this.#core.spec.limits.blockingTimeoutMs) return
+    const { blockingTimeoutMs, maxTotalBufferBytes } = this.#core.spec.limits
+    if (this.#overTotalMs < blockingTimeoutMs) return
     this.#overTotalMs = 0
-    const largest = this.#largestHolder()
-    if (largest === undefined) return
-    if (largest.kind === 'client')
-      this.#verdicts.closeStuckClient(largest, 'the bus retains more than max_total_buffer')
-    else this.#verdicts.endStuckWorker(largest)
+    // One at a time, many small holders would keep everybody waiting for minutes.
+    let excessBytes = this.#core.retainedBytes - maxTotalBufferBytes / 2
+    for (const holder of this.#holders()) {
+      if (excessBytes < 0) return
+      excessBytes -= holder.countedBytes
+      this.#closeHolder(holder)
+    }
   }
 
-  #largestHolder(): Peer | undefined {
-    let largest: Peer | undefined
-    for (const peer of [...this.#core.clients.values(), ...this.#core.workers.values()]) {
-      if (peer.countedBytes > (largest?.countedBytes ?? 0)) largest = peer
-    }
-    return largest
+  #closeHolder(holder: Peer): void {
+    if (holder.kind === 'client') this.#verdicts.closeStuckClient(holder, 'the bus retains more than max_total_buffer')
+    else this.#verdicts.endStuckWorker(holder)
+  }
+
+  /** Whoever retains anything, the largest first. */
+  #holders(): Peer[] {
+    const peers: Peer[] = [...this.#core.clients.values(), ...this.#core.workers.values()]
+    return peers.filter((peer) => peer.countedBytes > 0).sort((a, b) => b.countedBytes - a.countedBytes)
   }
 }
 
