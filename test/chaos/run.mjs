@@ -18,6 +18,8 @@ import { Stage } from './stage/stage.mjs'
 
 const SCENARIOS = [kills, stoppedWorker, slowReader, descriptors, crowd, restartStorm, sigterm, sigkill, hostile]
 
+const SCENARIO_MS = 300_000
+
 const { values } = parseArgs({
   options: {
     quick: { type: 'boolean', default: false },
@@ -32,12 +34,23 @@ if (chosen.length === 0 || !Number.isSafeInteger(seed)) {
   process.exit(2)
 }
 
+const timeOut = () => new Promise((_, reject) => setTimeout(reject, SCENARIO_MS, new Error('not over in time')).unref())
+
+/** Whoever breaks off the run leaves no bus behind. */
+let onStage
+for (const name of ['SIGINT', 'SIGTERM'])
+  process.once(name, async () => {
+    await onStage?.clear()
+    process.exit(1)
+  })
+
 async function play(program, scenario) {
   const stage = new Stage(program, { name: scenario.name, seed, isQuick: values.quick })
+  onStage = stage
   const startMs = performance.now()
   process.stdout.write(`${scenario.name} ... `)
   try {
-    await scenario.run(stage)
+    await Promise.race([scenario.run(stage), timeOut()])
   } catch (error) {
     stage.check(false, `the scenario broke off: ${error.stack}`)
   }

@@ -1,1 +1,146 @@
-export const hostile = { name: 'hostile', title: 'x', async run() {} }
+/**
+ * Hostile clients, one attack at a time, while a well-behaved client of another worker measures its answers.
+ *
+ * A machine that others use too adds to latencies and never takes away: an attack that seems to hold up others is repeated,
+ * and only what shows every time is a violation.
+ */
+import { fork } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { ATTACKS } from '../attacks/table.mjs'
+import { rssMib } from '../stage/processes.mjs'
+import { pool } from '../stage/stage.mjs'
+import { sleep } from '../stage/waiting.mjs'
+
+const PROBE = fileURLToPath(new URL('../programs/probe.mjs', import.meta.url))
+const ATTACKER = fileURLToPath(new URL('../programs/attacker.mjs', import.meta.url))
+const MIB = 1024 * 1024
+const MAX_TOTAL_MIB = 64
+/** What the runtime needs beside the data: garbage not yet collected, code, the tables of 100,000 sessions. */
+const RUNTIME_MIB = 160
+const WORST_RATIO = 3
+const ATTEMPTS = 3
+const WARM_UP_MS = 1_000
+/** An attack that is not over by then has got stuck. */
+const ATTACK_MS = 90_000
+
+/** The workers that attackers reach run at the lowest priority: two cores are not to be the bottleneck. */
+function exposed(id, more) {
+  const { command, args } = pool(id)
+  return { id, command: 'nice', args: ['-n', '19', command, ...args], ...more }
+}
+
+const CONFIG = {
+  pools: [pool('others'), exposed('target'), exposed('mcp', { protocol: 'mcp', era: 'modern' })],
+  limits: { max_total_buffer: MAX_TOTAL_MIB * MIB },
+}
+
+export const hostile = {
+  name: 'hostile',
+  title: 'hostile clients, one attack after the other, each beside a well-behaved client of another worker',
+  async run(stage) {
+    stage.extra = { attacks: [] }
+    for (const name of Object.keys(ATTACKS)) stage.extra.attacks.push(await strike(stage, name))
+    stage.check(stage.ledger.errorCount === 0, `the others got ${JSON.stringify(stage.ledger.errors)}`)
+    stage.fact('the requests in this row are those of the well-behaved clients')
+  },
+}
+
+/** The best of the attempts, which ends with the first that keeps the bound. */
+async function strike(stage, name) {
+  let best
+  for (let attempt = 1; attempt <= ATTEMPTS && !(best?.ratio <= WORST_RATIO); attempt++) {
+    const row = await measure(stage, name)
+    for (const violation of row.violations) stage.check(false, `${name}: ${violation}`)
+    stage.check(
+      row.peakRssMib < row.boundMib,
+      `${name}: ${Math.round(row.peakRssMib)} MiB of ${Math.round(row.boundMib)}`,
+    )
+    if (best === undefined || row.ratio < best.ratio) best = row
+  }
+  stage.check(best.ratio <= WORST_RATIO, `${name}: p99 of others is ${best.ratio.toFixed(1)} times its quiet value`)
+  return best
+}
+
+/** On a bus of its own, right after a quiet time: what an attack leaves behind is not counted against the next. */
+async function measure(stage, name) {
+  const bus = await stage.start(CONFIG)
+  const before = await bus.descriptorsAtRest()
+  const probe = new Probe(bus)
+  stage.onEnd(() => probe.kill())
+  await probe.ready
+  await probe.over(WARM_UP_MS)
+  const quiet = await probe.over(stage.isQuick ? 1_500 : 3_000)
+  const boundMib = rssMib(bus.pid) + MAX_TOTAL_MIB + RUNTIME_MIB
+  const books = await attack(bus, name, stage.isQuick ? 0.2 : 1)
+  const under = summary(await probe.take())
+  stage.ledger.add(await probe.end())
+  stage.notePeak(bus)
+  const row = {
+    ...books,
+    name,
+    quiet,
+    ...under,
+    ratio: under.p99Ms / quiet.p99Ms,
+    boundMib,
+    peakRssMib: bus.peakRssMib,
+  }
+  await stage.checkDescriptors(bus, before)
+  await stage.finish(bus)
+  return row
+}
+
+function attack(bus, name, scale) {
+  const child = fork(ATTACKER, [name, bus.address('unix'), String(scale)], { cwd: '/' })
+  const timer = setTimeout(() => child.kill('SIGKILL'), ATTACK_MS)
+  return new Promise((resolve, reject) => {
+    child.once('message', (books) => {
+      clearTimeout(timer)
+      resolve(books)
+    })
+    child.once('exit', (code) => reject(new Error(`the attacker ${name} broke off (exit ${code})`)))
+  })
+}
+
+function summary(latenciesMs) {
+  const sorted = [...latenciesMs].sort((one, other) => one - other)
+  const at = (share) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
+  return { p50Ms: at(0.5), p99Ms: at(0.99), samples: sorted.length }
+}
+
+class Probe {
+  ready
+  #child
+
+  constructor(bus) {
+    this.#child = fork(PROBE, [bus.address('unix'), 'others'], { cwd: '/' })
+    this.ready = this.#heard()
+  }
+
+  take() {
+    return this.#told('take')
+  }
+
+  end() {
+    return this.#told('end')
+  }
+
+  async over(durationMs) {
+    await this.take()
+    await sleep(durationMs)
+    return summary(await this.take())
+  }
+
+  kill() {
+    this.#child.kill('SIGKILL')
+  }
+
+  #told(order) {
+    const answer = this.#heard()
+    this.#child.send(order)
+    return answer
+  }
+
+  #heard() {
+    return new Promise((resolve) => this.#child.once('message', resolve))
+  }
+}

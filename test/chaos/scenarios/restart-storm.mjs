@@ -21,7 +21,7 @@ export const restartStorm = {
   name: 'restart-storm',
   title: `a fork bomb of restarts: ${INSTANCES} workers that die at start`,
   async run(stage) {
-    const bus = await stage.start(CONFIG)
+    const bus = await stage.start(CONFIG, { unready: true })
     const sound = new Ledger()
     const players = [
       ...(await stage.steady(bus, 4, 'sound', {}, { ledger: sound })),

@@ -30,6 +30,8 @@ export class Player {
   /** What was asked and not answered: id as JSON -> number of the request. */
   open = new Map()
   isClosed = false
+  /** Hears the number of every request that was answered, in whatever way. */
+  onAnswer = () => {}
   #stream
   #plan
   #window
@@ -119,6 +121,7 @@ export class Player {
     const n = this.open.get(key)
     if (n === undefined) return this.#unexpected(message)
     this.open.delete(key)
+    this.onAnswer(n)
     if (message.error === undefined) this.#answered(message.result, n)
     else this.#failed(message.error)
     this.#fill()

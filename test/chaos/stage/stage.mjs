@@ -50,7 +50,7 @@ export class Stage {
   async #startIn(folder, config, options) {
     const bus = await Bus.start(this.#program.main, folder, config, options)
     this.#buses.push(bus)
-    await bus.allReady(5_000)
+    if (options?.unready !== true) await bus.allReady()
     await this.#warmUp(bus)
     return bus
   }
