@@ -41,6 +41,7 @@ const FAULTS = {
     () =>
       '"trace_id" must be 1 to 128 printable ASCII characters without spaces or "#"; leave it out to have one issued',
   ),
+  too_nested: request((d) => `The message is nested deeper than ${d['limit']} levels; send such data as text`),
   aio_only: request((d) => `Pool ${quote(d['pool'])} takes AGENT::METHOD calls only`),
 
   unknown_agent: method((d) => `There is no agent ${quote(d['agent'])}; known: ${list(d['known'])}`),

@@ -93,6 +93,11 @@ export class Gateway implements CallHost {
     else this.#call(caller, envelope, bytes)
   }
 
+  /** Refuses a message that cannot be looked at; it is counted and not traced. */
+  refuse(caller: Caller, message: Record<string, unknown>, error: ErrorBody): void {
+    this.#refuse(caller, message, error)
+  }
+
   /** The caller no longer wants the answer to its newest request with this id; false: there is none. */
   cancel(caller: Caller, id: RequestId): boolean {
     const call = this.#open.newest(caller, id)

@@ -44,7 +44,15 @@ export function payloadKeeper(policy: PayloadPolicy): (text: string) => KeptPayl
 }
 
 function needsWalk(text: string, keys: ReadonlySet<string>): boolean {
-  return mayHoldMedia(text) || maySpellKey(text, keys)
+  return mayHoldMedia(text) || maySpellKey(text, keys) || mayNestTooDeep(text)
+}
+
+/** Wrong only in the harmless direction: brackets in strings count too. */
+function mayNestTooDeep(text: string): boolean {
+  let opened = 0
+  for (let at = text.indexOf('{'); at !== -1 && opened <= MAX_DEPTH; at = text.indexOf('{', at + 1)) opened += 1
+  for (let at = text.indexOf('['); at !== -1 && opened <= MAX_DEPTH; at = text.indexOf('[', at + 1)) opened += 1
+  return opened > MAX_DEPTH
 }
 
 /** Text that was written by a peer may spell a key with escapes, so a backslash means: look. */

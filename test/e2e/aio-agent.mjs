@@ -22,6 +22,11 @@ const METHODS = {
   wait: () => new Promise(() => {}),
   later: ({ params }) => new Promise((resolve) => setTimeout(() => resolve({ result: 'late' }), params.ms)),
   big: ({ params }) => ({ result: 'x'.repeat(params.bytes) }),
+  deep: ({ id, params }) => {
+    const nested = `${'['.repeat(params.depth)}${']'.repeat(params.depth)}`
+    process.stdout.write(`{"id":${id},"result":${nested}}\n`)
+    return new Promise(() => {})
+  },
   note: ({ params }) => {
     appendFileSync(params.file, 'noted\n')
     return { result: null }

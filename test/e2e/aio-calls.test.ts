@@ -28,6 +28,8 @@ describe('agents of every kind', () => {
         oneshot('slow', 'hang', { timeout_ms: 300 }),
         mcpServer('old', 'v1'),
         mcpServer('new', 'v2'),
+        mcpServer('modern', 'v2', { protocol: 'mcp', era: 'modern' }),
+        agent('leased', {}, { sharing: 'lease' }),
         mcpServer('own', 'v1', { sharing: 'isolated', instances: 1 }),
       ],
       agents: [{ name: 'web', type: 'http', endpoint: http.endpoint }],
@@ -242,6 +244,29 @@ describe('agents of every kind', () => {
     expect((await ask('reader::m', { jsonrpc: '1.0' })).data.reason).toBe('bad_jsonrpc')
     expect((await ask('old::input', { params: { inputs } })).data.reason).toBe('input_not_available_on_mcp')
     expect((await bus.status()).refused).toMatchObject({ bad_trace_id: 1, bad_jsonrpc: 1 })
+  })
+
+  test('what is nested beyond reason is refused, from a caller and from an agent, and kept out of the trace', async () => {
+    const client = await bus.connect()
+    const deep = `${'['.repeat(20_000)}${']'.repeat(20_000)}`
+    client.send(`{"id":1,"method":"reader::show","params":{"x":${deep}}}`)
+    expect((await client.next()).error.data.reason).toBe('too_nested')
+    const { error } = await client.ask({ id: 2, method: 'reader::deep', params: { depth: 20_000 }, trace_id: 'deep-2' })
+    expect(error.data.reason).toBe('agent_invalid_response')
+    expect((await callsOf(client, 'deep-2'))[0].method).toBe('deep')
+    const shown = await bus.run(['trace', 'show', 'deep-2#2', '--control', bus.control])
+    expect(shown.code).toBe(0)
+  })
+
+  test('sampling of a server that does none is refused quickly, other sharing modes and eras work', async () => {
+    const client = await bus.connect()
+    const { error } = await client.ask({ id: 1, method: 'old::sampling.start', params: { prompt: 'x' } })
+    expect(error).toMatchObject({ code: -32601, data: { reason: 'sampling_unsupported' } })
+    const call = { method: 'modern::tools.call', params: { tool: 'calculate_area', args: { x: 1, y: 2 } } }
+    expect((await client.ask({ id: 2, ...call }, 10_000)).result.outputs).toEqual([{ type: 'text', value: '2' }])
+    for (const id of [3, 4, 5]) client.send({ id, method: 'leased::later', params: { ms: 30 } })
+    const leased = await client.take(3)
+    expect(leased.map(({ result }) => result)).toEqual(['late', 'late', 'late'])
   })
 
   test('the bus itself: help, agents, traces on the Unix door, none over TCP', async () => {

@@ -4,6 +4,7 @@
  * It knows the daemon only as a place where internal clients can be opened and events told. Faults, waiting, aliases and
  * handshakes are the kernel's; affinity is a wish, kept for the keys that were used last.
  */
+import { fault } from '../../aio/faults.ts'
 import type { Caller, Exchange, ExchangeListener, GatewayPort } from '../../aio/port.ts'
 import { Recent } from '../../aio/recent.ts'
 import type { BusEvent, WorkerProcessId } from '../../kernel/events.ts'
@@ -54,7 +55,9 @@ export class KernelPort implements GatewayPort {
   }
 
   reply(caller: Caller, message: Message): void {
-    const bytes = Buffer.from(`${this.#odd.spell(caller.key, message)}\n`)
+    const text = this.#spell(caller.key, message)
+    if (text === undefined) return
+    const bytes = Buffer.from(`${text}\n`)
     if (caller.kind === 'worker') {
       this.#daemon.apply({ type: 'worker-reply', ...processOf(caller.key), bytes })
       return
@@ -62,6 +65,19 @@ export class KernelPort implements GatewayPort {
     const isFinal = message['method'] === undefined
     const source = this.#source === undefined ? {} : { source: this.#source }
     this.#daemon.apply({ type: 'client-reply', client: Number(caller.key) as ClientId, bytes, isFinal, ...source })
+  }
+
+  /** What an agent nested beyond what can be written is not passed on; undefined: nobody is owed it. */
+  #spell(caller: string, message: Message): string | undefined {
+    try {
+      return this.#odd.spell(caller, message)
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error
+      const { result: _result, error: _error, params: _params, ...rest } = message
+      if (rest['method'] !== undefined) return undefined
+      const cause = 'it is nested too deep'
+      return this.#odd.spell(caller, { ...rest, error: fault('agent_invalid_response', { agent: '', cause }) })
+    }
   }
 
   room(caller: Caller): Promise<void> | undefined {
@@ -118,6 +134,11 @@ export class KernelPort implements GatewayPort {
   /** A worker of the pool has ended: the next one may be another program. */
   workerGone(pool: PoolId): void {
     this.#introductions.forget(pool)
+  }
+
+  /** A reload may have changed any of them. */
+  forgetAll(): void {
+    this.#introductions.forgetAll()
   }
 
   /** A worker that is one client's own has never been greeted: the exchange does it. */

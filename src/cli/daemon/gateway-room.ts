@@ -7,6 +7,7 @@
 
 import { fault } from '../../aio/faults.ts'
 import { Gateway } from '../../aio/gateway.ts'
+import { isNestedTooDeep, MAX_NESTING } from '../../aio/nesting.ts'
 import type { Caller, TraceAnswer } from '../../aio/port.ts'
 import type { BusConfig } from '../../config/bus-config.ts'
 import { ControlError, type ControlMethods } from '../../console/control-server.ts'
@@ -91,7 +92,8 @@ export class GatewayRoom {
     const caller = callerOf(from)
     const message = JSON.parse(bytes.utf8Slice()) as Record<string, unknown>
     if (oddId !== undefined) message['id'] = this.#odd.lend(caller.key, oddId)
-    this.#gateway.receive(caller, message, bytes.length)
+    if (isNestedTooDeep(bytes)) this.#gateway.refuse(caller, message, fault('too_nested', { limit: MAX_NESTING }))
+    else this.#gateway.receive(caller, message, bytes.length)
   }
 
   callerGone(from: CallerId): void {
@@ -123,6 +125,7 @@ export class GatewayRoom {
     if (!isSame) this.#log.write('warn', 'aio.store, aio.otlp and aio.remote_queries change with a restart only')
     this.#config = config
     this.#pools = poolsOf(config)
+    this.#port.forgetAll()
     this.#gateway.replaceAgents(config.agents)
   }
 

@@ -39,9 +39,10 @@ export class OddIds {
     const spelling = aliases.get(alias)
     if (spelling === undefined) return JSON.stringify(message)
     if (!isFinal) return withFirst({ ...message, params: undefined }, 'params', withFirst(params!, 'id', spelling))
+    const text = withFirst(message, 'id', spelling)
     aliases.delete(alias)
     if (aliases.size === 0) this.#byCaller.delete(caller)
-    return withFirst(message, 'id', spelling)
+    return text
   }
 }
 

@@ -149,6 +149,11 @@ export class Introductions {
     this.#modern.delete(pool)
   }
 
+  forgetAll(): void {
+    this.#byPool.clear()
+    this.#modern.clear()
+  }
+
   /** The handshake is the kernel's: in the era that has one, it answers from what the worker told it. */
   async #introduce(pool: PoolSpec): Promise<Message | undefined> {
     const greeted = pool.era === 'modern' ? undefined : await this.#ask(pool.id, GREETING)
