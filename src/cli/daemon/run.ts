@@ -86,6 +86,8 @@ class Run {
   async untilEnd(): Promise<number> {
     await Promise.all([this.#launches.learn(this.#config), this.#openRoom(this.#config)])
     this.#daemon.start()
+    // Before anybody can know that the bus is there.
+    this.#watchSignals()
     try {
       await this.#openControl()
       await this.#openDoors()
@@ -94,7 +96,6 @@ class Run {
       await this.#leave()
       throw error
     }
-    this.#watchSignals()
     const code = await this.#ended
     await this.#leave()
     return code
