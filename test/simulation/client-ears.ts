@@ -111,7 +111,7 @@ const entitled = {
   everyone: (client: SimClient, line: WorkerLine) => client.pool === line.author.pool || client.world.scenario.isMixed,
   // Who has the worker for itself hears whatever it says of its resources.
   subscribers: (client: SimClient, line: WorkerLine) =>
-    client.subscribed.has(line.about!) || line.author.spec.sharing !== 'shared',
+    client.subscribed.has(line.about!) || line.author.spec.sharing !== 'shared' || client.world.scenario.isMixed,
   bus: () => false,
 } as const
 

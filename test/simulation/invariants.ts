@@ -6,11 +6,10 @@ import type { Core } from '../../src/kernel/core.ts'
 import type { Client, Gate, Peer, Worker } from '../../src/kernel/peers.ts'
 import { demand } from './violation.ts'
 
-/** A queue may waste a part of a block, and holds the error lines reserved for what is outstanding. */
+/** Above this, finished blocks of a queue count whole. */
 const BLOCK_BYTES = 16 * 1024
+/** Room for the error line of an outstanding request, and for a line of the bus's own. */
 const ERROR_LINE_BYTES = 600
-/** Lines that the bus makes for a worker when a client goes: cancels, closes, answers to questions. */
-const OWN_LINE_BYTES = 1_400
 
 export function inspect(core: Core): void {
   let sessions = 0
@@ -140,23 +139,31 @@ function inspectWorker(core: Core, worker: Worker): void {
   )
 }
 
-/** A queue is full above its limit; its bound is the limit and one line for each source (contract 8.3). */
 function inspectPeer(core: Core, peer: Peer): void {
   const name = (): string => `${peer.kind} ${peer.id}`
-  if (peer.outbox.retainedBytes > peer.outbox.limitBytes) {
-    const owed = peer.kind === 'client' ? peer.pendingCount + 2 : 0
-    const sources = core.clients.size + core.workers.size
-    const lines = sources * (core.maxClientLineBytes + OWN_LINE_BYTES)
-    const most = peer.outbox.limitBytes + lines + owed * ERROR_LINE_BYTES + BLOCK_BYTES
-    demand(
-      peer.outbox.retainedBytes <= most,
-      'bounded',
-      () => `the queue of ${name()} has ${peer.outbox.retainedBytes} bytes, at most ${most}`,
-    )
+  const { retainedBytes, limitBytes } = peer.outbox
+  if (retainedBytes > limitBytes) {
+    const most = limitBytes + boundBeyond(core, peer) + (retainedBytes > BLOCK_BYTES ? 2 * BLOCK_BYTES : 0)
+    demand(retainedBytes <= most, 'bounded', () => `the queue of ${name()} has ${retainedBytes} bytes, at most ${most}`)
   }
   if (peer.blockedOn === undefined) return
   demand(peer.blockedOn.sources.has(peer), 'goes on', () => `${name()} waits where nobody knows of it`)
   demand(isClosed(core, peer.blockedOn), 'goes on', () => `${name()} waits for a queue that has room`)
+}
+
+/**
+ * A queue is full above its limit; its bound is the limit, one line for each source that waits for it, and the lines that
+ * are reserved (contract 8.3). What waited for a worker comes at once: as much as the waiting room or the leases hold.
+ */
+function boundBeyond(core: Core, peer: Peer): number {
+  const lineBytes = core.maxClientLineBytes + ERROR_LINE_BYTES
+  const sourceBytes = (peer.gate.sources.size + 2) * lineBytes
+  const { maxPendingPerClient } = core.spec.limits
+  if (peer.kind === 'client') return sourceBytes + (maxPendingPerClient + 2) * ERROR_LINE_BYTES
+  const { sharing, limits } = peer.pool.spec
+  const ownLines = peer.outstanding.size + peer.sessions.size + peer.bonds.size + maxPendingPerClient
+  const waited = sharing === 'shared' ? limits.maxOutputQueueBytes + lineBytes : 40 * lineBytes
+  return sourceBytes + waited + ownLines * ERROR_LINE_BYTES
 }
 
 function isClosed(core: Core, { owner }: Gate): boolean {

@@ -51,6 +51,8 @@ export class SimClient {
   isDeafened = false
   isRefused = false
   #omitsNewline = false
+  /** It has read everything that there was for it. */
+  #isCaughtUp = true
 
   hasSpoken = false
   isBadlyOpened = false
@@ -155,7 +157,9 @@ export class SimClient {
   #deliver(probability: number, isAll = false): void {
     const { chance, world } = { chance: this.world.chance, world: this.world }
     if (this.hasLeft) return this.#tellLeft()
-    if (this.closed !== undefined || this.isPaused || !chance.is(probability)) return
+    if (this.closed !== undefined || !chance.is(probability)) return
+    // A read may be under way when the bus asks for none.
+    if (this.isPaused && (this.sending.length === 0 || !world.isLateRead())) return
     if (this.sending.length > 0) {
       const bytes = isAll || chance.is(0.6) ? this.sending.length : chance.between(1, this.sending.length)
       return world.apply({ type: 'client-received', client: this.id, bytes: this.sending.take(bytes) })
@@ -283,8 +287,8 @@ export class SimClient {
       : this.sending.sentBytes - peer.backlogBytes + peer.backlogFrom
     this.#consume(bytes)
     if (peer.isDeaf) this.isDeafened = true
-    if (!peer.outbox.isEmpty || !this.pipe.isIdle || this.#reader.isInside || this.closed !== undefined) return
-    if (this.hasLeft) return
+    this.#isCaughtUp = peer.outbox.isEmpty && this.pipe.isIdle && !this.#reader.isInside
+    if (!this.#isCaughtUp || this.closed !== undefined || this.hasLeft) return
     const { owed } = this
     demand(
       peer.pendingCount <= owed && peer.pendingCount >= owed - this.cancelledCount,
@@ -307,9 +311,19 @@ export class SimClient {
   closeBy(how: 'flush' | 'drop'): void {
     demand(this.closed === undefined, 'actions sensible', () => `${this} was closed twice`)
     this.closed = how
+    const isUnfounded = how === 'drop' && this.world.isStopping && this.world.isRoomy && this.#isCaughtUp
+    if (isUnfounded && !this.hasEnded && !this.isRefused) this.#demandAll()
     if (how === 'flush' && !this.hasLeft) return
     this.isOver = true
     this.pipe.close()
+  }
+
+  #demandAll(): void {
+    demand(
+      this.owed <= this.cancelledCount,
+      'answered once',
+      () => `${this} was closed and is owed ${this.owed} answers`,
+    )
   }
 
   #end(): void {

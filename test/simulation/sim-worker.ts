@@ -163,7 +163,7 @@ export class SimWorker {
 
   #deliver(isAll: boolean): void {
     const { chance } = this.world
-    if (this.isPaused || this.stdout.length === 0) return
+    if (this.stdout.length === 0 || (this.isPaused && !this.world.isLateRead())) return
     const bytes = isAll || chance.is(0.6) ? this.stdout.length : chance.between(1, this.stdout.length)
     const of = { worker: this.slot, generation: this.generation }
     this.world.apply({ type: 'worker-received', ...of, bytes: this.stdout.take(bytes) })

@@ -86,10 +86,14 @@ function settle(world: World, isEnough: () => boolean): void {
   }
 }
 
-/** Nobody is owed anything: what time may still bring is of no interest. */
+/** Nobody is owed anything or held up: what time may still bring is of no interest. */
 function isCalm(world: World): boolean {
-  return world.clients.every(
-    (client) => client.owed <= client.cancelledCount && client.pipe.isIdle && client.sending.length === 0,
+  return (
+    world.workers.every((worker) => !worker.isPaused) &&
+    world.clients.every(
+      (client) =>
+        client.owed <= client.cancelledCount && !client.isPaused && client.pipe.isIdle && client.sending.length === 0,
+    )
   )
 }
 

@@ -117,34 +117,32 @@ function ask(worker: SimWorker, method: string, about: About, of: Remarks): void
   worker.questions.set(respell(line.idRaw!), line)
 }
 
-function updateSession(worker: SimWorker, received: Received): void {
+function updateSession(worker: SimWorker, { line }: Received): void {
   const { chance } = worker.world
-  const { line } = received
   const name = line?.sessions[0]
-  if (line === undefined || name === undefined) return talkToNobody(worker, received)
+  if (line === undefined || name === undefined) return talkToNobody(worker)
   const of = { to: line.author, session: name }
   const about = chance.is(0.5) ? { sessionId: name } : { params: `,"sessionId":${JSON.stringify(name)}` }
   if (chance.is(0.7)) worker.say(draft(worker, 'update', about), of)
   else ask(worker, 'question', about, of)
 }
 
-/** Nobody is meant; but whoever speaks a protocol with a plain worker may be taken for its only client. */
-function talkToNobody(worker: SimWorker, { line }: Received): void {
+/** Nobody is meant; but where tongues are mixed the bus may take somebody for the only one who can be. */
+function talkToNobody(worker: SimWorker): void {
   const { chance, scenario } = worker.world
-  if (scenario.isMixed && line === undefined) return
   const about = chance.is(0.5) ? {} : { sessionId: 'unheard-of' }
-  const of = scenario.isMixed ? { to: line?.author } : {}
+  const of = { isVague: scenario.isMixed }
   if (chance.is(0.5)) worker.say(draft(worker, 'update', about), of)
   else ask(worker, 'question', about, of)
 }
 
-/** Updates for a session that is not announced yet come early; those for a known one in their order. */
+/** Updates for a session that is not announced yet, or is over, may be held; those for a known one come in their order. */
 function updateAcp(worker: SimWorker, { line, announces }: Received): void {
   const { chance } = worker.world
   const name = announces ?? line?.sessions[0]
   if (line === undefined || name === undefined) return
   const params = `,"sessionId":${JSON.stringify(name)}`
-  const of = { to: line.author, session: name, isEarly: announces !== undefined }
+  const of = { to: line.author, session: name, isEarly: announces !== undefined || !worker.owners.has(name) }
   if (chance.is(0.7)) worker.say(draft(worker, 'session/update', { params }), of)
   else ask(worker, chance.pick(['session/request_permission', 'fs/read_text_file']), { params }, of)
 }

@@ -35,6 +35,7 @@ export class World {
   workers: SimWorker[] = []
   readonly #slots = new Map<WorkerId, SimWorker>()
   readonly #specs = new Map<string, PoolSpec>()
+  readonly #restartsMs = new Map<WorkerId, number[]>()
   readonly aliases = new Set<string>()
   /** The worker of every session of a plain client. */
   readonly homes = new Map<string, SimWorker>()
@@ -42,6 +43,8 @@ export class World {
   readonly contested = new Set<string>()
   readonly reasons = new Map<Reason, number>()
   readonly timeoutsMs: number[] = []
+  /** The bus may retain so much in all that nobody is closed for it. */
+  readonly isRoomy: boolean
   spec: BusSpec
   nowMs = 1_000
   events = 0
@@ -60,6 +63,7 @@ export class World {
     this.chance = new Chance(seed, -1)
     this.scenario = drawScenario(this.chance)
     this.spec = this.scenario.spec
+    this.isRoomy = this.spec.limits.maxTotalBufferBytes > 1_000_000
     if (isTold) this.story = []
     this.#learn(this.spec)
     this.bus = new Bus(this.spec, DIALECTS, () => this.chance.next())
@@ -72,6 +76,11 @@ export class World {
 
   countReason(reason: Reason): void {
     this.reasons.set(reason, (this.reasons.get(reason) ?? 0) + 1)
+  }
+
+  /** A read is under way when the bus asks for none; what it brings would count against a small total. */
+  isLateRead(): boolean {
+    return this.isRoomy && this.chance.is(0.05)
   }
 
   get maxClientLineBytes(): number {
@@ -231,9 +240,19 @@ export class World {
     const before = this.#slots.get(worker)
     const isFree = before === undefined || before.isBuried
     demand(isFree, 'actions sensible', () => `worker ${worker}.${generation} starts while ${before} is not buried`)
+    this.#countRestart(worker, generation, this.#specs.get(revision)!)
     const process = new SimWorker(this, worker, generation, this.#specs.get(revision)!)
     this.#slots.set(worker, process)
     this.workers.push(process)
+  }
+
+  /** Contract 7.2: `max_restarts` in `restart_window_sec`, per worker. */
+  #countRestart(worker: WorkerId, generation: number, { limits }: PoolSpec): void {
+    if (generation === 1) return
+    const recentMs = (this.#restartsMs.get(worker) ?? []).filter((atMs) => atMs > this.nowMs - limits.restartWindowMs)
+    recentMs.push(this.nowMs)
+    this.#restartsMs.set(worker, recentMs)
+    demand(recentMs.length <= limits.maxRestarts, 'bounded', () => `worker ${worker} is restarted too often`)
   }
 
   /** What is queued is handed to the system, once per turn of the loop. */

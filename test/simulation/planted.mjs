@@ -1,0 +1,87 @@
+/**
+ * `npm run simulate:planted`: plants one bug after the other in a copy of the kernel and demands that the simulator finds
+ * each within a thousand seeds; without a bug it must find none in the seeds it needed.
+ */
+import { spawn } from 'node:child_process'
+import { cpSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { compile, copySources, makeWorkshop } from './compile.mjs'
+import { PLANTS } from './plants.mjs'
+
+const { values } = parseArgs({
+  options: {
+    only: { type: 'string' },
+    seeds: { type: 'string', default: '1000' },
+    events: { type: 'string', default: '600' },
+  },
+})
+const HUNT = fileURLToPath(new URL('hunt.mjs', import.meta.url))
+const TIMEOUT_MS = 300_000
+const AT_ONCE = 2
+
+const folder = makeWorkshop()
+copySources(join(folder, 'sound'))
+
+/** A kernel with the bug in it, compiled. */
+function plant({ file, find, replace }, name) {
+  const sources = join(folder, name)
+  cpSync(join(folder, 'sound'), sources, { recursive: true })
+  const path = join(sources, 'src/kernel', file)
+  const text = readFileSync(path, 'utf8')
+  if (text.split(find).length !== 2) throw new Error(`${file} does not hold exactly once: ${find}`)
+  writeFileSync(
+    path,
+    text.replace(find, () => replace),
+  )
+  compile(sources, join(sources, 'built'))
+  return join(sources, 'built')
+}
+
+function hunt(built, seeds) {
+  return new Promise((resolve) => {
+    const child = spawn(process.execPath, [HUNT, built, String(seeds), values.events], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+    })
+    const timer = setTimeout(() => child.kill('SIGKILL'), TIMEOUT_MS)
+    let text = ''
+    child.stdout.on('data', (part) => {
+      text += part
+    })
+    child.on('close', (code, signal) => {
+      clearTimeout(timer)
+      if (signal === 'SIGKILL') return resolve({ what: 'the kernel hangs', seed: 'any' })
+      resolve(code === 0 ? JSON.parse(text) : { what: 'the kernel crashes', seed: 'any' })
+    })
+  })
+}
+
+const rows = []
+const waiting = PLANTS.map((bug, index) => ({ ...bug, index })).filter(
+  ({ name }) => !values.only || name.includes(values.only),
+)
+async function work() {
+  for (let bug = waiting.shift(); bug !== undefined; bug = waiting.shift()) {
+    const startedMs = performance.now()
+    const found = await hunt(plant(bug, `bug-${bug.index}`), values.seeds)
+    const seconds = ((performance.now() - startedMs) / 1000).toFixed(1)
+    rows.push({ ...bug, ...found, seconds })
+    process.stderr.write(`${found.seed === undefined ? 'MISSED' : `seed ${found.seed}`}\t${bug.name}\n`)
+  }
+}
+await Promise.all(Array.from({ length: AT_ONCE }, work))
+
+rows.sort((a, b) => a.index - b.index)
+const missed = rows.filter(({ seed }) => seed === undefined)
+const needed = Math.max(1, ...rows.map(({ seed }) => Number(seed)).filter(Number.isFinite))
+compile(join(folder, 'sound'), join(folder, 'sound/built'))
+const alarm = await hunt(join(folder, 'sound/built'), needed)
+
+console.log('| planted bug | found by seed | as |\n|---|---|---|')
+for (const { name, seed, what } of rows)
+  console.log(`| ${name} | ${seed ?? 'not found'} | ${(what ?? '').replaceAll('|', '\\|').slice(0, 100)} |`)
+console.log(
+  `\n${rows.length - missed.length} of ${rows.length} planted bugs found; the sound kernel over the same ${needed} seeds: ${alarm.seed === undefined ? 'no violation' : `a violation in seed ${alarm.seed}`}`,
+)
+process.exitCode = missed.length > 0 || alarm.seed !== undefined ? 1 : 0

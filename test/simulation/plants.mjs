@@ -1,0 +1,183 @@
+/**
+ * Bugs to be planted in a copy of the kernel, one at a time; each breaks one promise of the contract.
+ *
+ * `find` stands exactly once in its file. When the kernel changes and a line is gone, plant the same bug in the new one.
+ */
+export const PLANTS = [
+  {
+    name: 'an id that is taken is used again',
+    file: 'requests.ts',
+    find: 'worker.aliasesAll || worker.outstanding.has(clientKey) || envelope.isOdd(FIELD.id)',
+    replace: 'worker.aliasesAll || envelope.isOdd(FIELD.id)',
+  },
+  {
+    name: 'an odd id is not replaced',
+    file: 'requests.ts',
+    find: 'worker.outstanding.has(clientKey) || envelope.isOdd(FIELD.id)',
+    replace: 'worker.outstanding.has(clientKey)',
+  },
+  {
+    name: 'the id of a client that has gone is free at once',
+    file: 'requests.ts',
+    find: '    worker.ownerless.add(request)\n    this.onDisowned(request)',
+    replace: '    worker.outstanding.delete(request.key)\n    this.size--\n    this.onDisowned(request)\n    return',
+  },
+  {
+    name: 'the own id does not come back',
+    file: 'outbound.ts',
+    find: 'const edits = request.spelling === undefined ? undefined : [replace(envelope, FIELD.id, request.spelling)]',
+    replace: 'const edits = undefined',
+  },
+  {
+    name: 'a full queue stops nobody',
+    file: 'flow.ts',
+    find: 'if (source !== undefined && source.blockedOn === undefined) this.block(source, to.gate)',
+    replace: '',
+  },
+  {
+    name: 'a queue that has room again wakes nobody',
+    file: 'flow.ts',
+    find: '    peer.stuckMs = 0\n    this.release(peer.gate)',
+    replace: '    peer.stuckMs = 0',
+  },
+  {
+    name: 'a chunk is read again from its beginning',
+    file: 'flow.ts',
+    find: 'peer.backlogFrom = from',
+    replace: 'peer.backlogFrom = 0',
+  },
+  {
+    name: 'chunks that wait are taken last in, first out',
+    file: 'flow.ts',
+    find: 'const chunk = source.backlog.shift()!',
+    replace: 'const chunk = source.backlog.pop()!',
+  },
+  {
+    name: 'a line overtakes the run before it',
+    file: 'outbox.ts',
+    find: '    this.#settleRun()\n    this.#copy(bytes, start, end)\n  }\n\n  /** What is to be handed',
+    replace: '    this.#copy(bytes, start, end)\n  }\n\n  /** What is to be handed',
+  },
+  {
+    name: 'a block is used again while the system still reads it',
+    file: 'outbox.ts',
+    find: 'if (pendingBytes > 0) return',
+    replace: '',
+  },
+  {
+    name: 'anybody may use any session',
+    file: 'sessions.ts',
+    find: 'if (session.client !== client) return true',
+    replace: 'if (session.client !== client) return false',
+  },
+  {
+    name: 'the session of a client that has gone stays at its worker',
+    file: 'sessions.ts',
+    find: 'session.client.lost.add(session.id)',
+    replace: '',
+  },
+  {
+    name: 'a worker that ends takes its debts with it',
+    file: 'farewells.ts',
+    find: 'if (client !== undefined) this.#payFor(request, client, reason, detail)',
+    replace:
+      'if (client !== undefined && request.spelling === undefined) this.#payFor(request, client, reason, detail)',
+  },
+  {
+    name: 'a client that goes leaves questions behind',
+    file: 'farewells.ts',
+    find: '    if (!isSettled) this.#cancelTurns(client)\n    this.refuseQuestionsOf(client)',
+    replace: '    if (!isSettled) this.#cancelTurns(client)',
+  },
+  {
+    name: 'the end of the bus forgets who waits for a worker',
+    file: 'farewells.ts',
+    find: '      this.#waitingRoom.dismiss(pool)\n',
+    replace: '',
+  },
+  {
+    name: 'the last in the waiting room is served first',
+    file: 'waiting-room.ts',
+    find: 'for (const { client, line, isRequest } of waiting) {\n      if (isRequest) client.pendingCount--\n      this.#board.envelope.read',
+    replace:
+      'for (const { client, line, isRequest } of waiting.reverse()) {\n      if (isRequest) client.pendingCount--\n      this.#board.envelope.read',
+  },
+  {
+    name: 'messages of a client that has gone stay in the waiting room',
+    file: 'waiting-room.ts',
+    find: 'if (!pool.waiting.some((waiting) => waiting.client === client)) continue',
+    replace: 'if (pool.waiting.length > 0) continue',
+  },
+  {
+    name: 'the gate of the waiting room opens too early',
+    file: 'waiting-room.ts',
+    find: '    pool.waiting = []\n    pool.waitingBytes = 0',
+    replace: '    this.#set(pool, [])',
+  },
+  {
+    name: 'a worker that belongs to somebody is given to others',
+    file: 'pools.ts',
+    find: 'worker.isReady && worker.holder === undefined',
+    replace: 'worker.isReady',
+  },
+  {
+    name: 'last words are waited for without end',
+    file: 'supervisor.ts',
+    find: "if (worker.generation === generation && worker.state === 'dying') this.step(worker, 'broken')",
+    replace: '',
+  },
+  {
+    name: 'restarts are not counted',
+    file: 'restarts.ts',
+    find: 'this.#stampsMs.push(nowMs)',
+    replace: '',
+  },
+  {
+    name: 'workers end before the clients have their answers',
+    file: 'bus.ts',
+    find: "this.#core.phase === 'flushing' && this.#core.clients.size === 0",
+    replace: "this.#core.phase === 'flushing'",
+  },
+  {
+    name: 'a half-closed client is closed before its answers',
+    file: 'bus.ts',
+    find: "if (client.state !== 'half-closed' || client.pendingCount > 0) return",
+    replace: "if (client.state !== 'half-closed') return",
+  },
+  {
+    name: 'unanswered requests have no limit',
+    file: 'inbound.ts',
+    find: 'if (isRequest && client.pendingCount >= limit)',
+    replace: 'if (isRequest && client.pendingCount > limit)',
+  },
+  {
+    name: 'a log line goes to one of several clients',
+    file: 'outbound.ts',
+    find: 'if (sole !== undefined) return undefined',
+    replace: 'if (sole !== undefined) return sole',
+  },
+  {
+    name: 'an answer of a client keeps the id of the bus',
+    file: 'router.ts',
+    find: 'if (question.isAliased) edits.push(replace(envelope, FIELD.id, question.spelling))',
+    replace: '',
+  },
+  {
+    name: 'a cut member leaves its comma',
+    file: 'splice.ts',
+    find: 'if (bytes[before] === COMMA) edits[at] = { ...edits[at]!, start: before }',
+    replace: '',
+  },
+  {
+    name: 'what was held for a session is lost when it is announced',
+    file: 'announcements.ts',
+    find: 'for (const { sessionId, line } of held) if (isOver || worker.sessions.has(sessionId)) deliver(line)',
+    replace: '',
+  },
+  {
+    name: 'a deadline that is due is forgotten',
+    file: 'timers.ts',
+    find: 'this.#pop().fire(nowMs)',
+    replace: '{\n      const due = this.#pop()\n      if (due.order % 4 !== 3) due.fire(nowMs)\n    }',
+  },
+]
