@@ -4,7 +4,7 @@
  * It touches no socket, process, file, clock or source of chance. The same events at the same times yield the same actions
  * and the same bytes in the same outboxes, always.
  */
-import { callerOf } from './calls.ts'
+import { callerOf, endCall } from './calls.ts'
 import { Core } from './core.ts'
 import type { Dialects } from './dialect.ts'
 import type { Action, BusEvent } from './events.ts'
@@ -107,6 +107,11 @@ export class Bus {
       'client-closed': ({ client, isSettled }) =>
         this.#withClient(client, (peer) => this.#clientGone(peer, isSettled === true)),
       'client-reply': (event) => this.#withClient(event.client, (client) => this.#reply(client, event)),
+      'call-cancelled': (event) =>
+        this.#withClient(event.client, (client) => {
+          endCall(client, event.id)
+          this.#maybeFinish(client)
+        }),
       'worker-reply': (event) =>
         this.#withWorker(event, (worker) => {
           if (worker.isAlive) this.#flow.sendLine(worker, event.bytes)
@@ -170,8 +175,8 @@ export class Bus {
   }
 
   /** The gateway answers; a worker that fills the queue of a client that does not read waits for it (contract 8.3). */
-  #reply(client: Client, { bytes, isFinal, source }: Extract<BusEvent, { type: 'client-reply' }>): void {
-    if (isFinal) client.pendingCount--
+  #reply(client: Client, { bytes, isFinal, id, source }: Extract<BusEvent, { type: 'client-reply' }>): void {
+    if (isFinal) endCall(client, id)
     this.#flow.sendLine(client, bytes)
     if (source !== undefined && client.outbox.isFull)
       this.#withWorker(source, (worker) => {

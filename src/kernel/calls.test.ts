@@ -157,6 +157,20 @@ test.each([
   expect([desk.did('call').length, desk.status.refused['too_many_pending'] ?? 0]).toEqual([1, refused])
 })
 
+test('a cancel of a call is handed on, and the call is owed nothing once it is over', () => {
+  const desk = new Desk('all')
+  desk.send(ONE, { id: 1, method: 'a::b' })
+  desk.send(ONE, { method: 'notifications/cancelled', params: { requestId: 2 } })
+  expect(desk.did('cancel-call')).toEqual([])
+  expect(desk.written()['worker 0']).toContain('"requestId":2')
+  desk.send(ONE, { method: '$/cancel_request', params: { requestId: 1 } })
+  expect(desk.did('cancel-call')).toMatchObject([{ from: { client: ONE }, id: 1 }])
+  desk.apply({ type: 'call-cancelled', client: ONE, id: 1 })
+  expect(desk.status.outstanding).toBe(0)
+  desk.send(ONE, { method: '$/cancel_request', params: { requestId: 1 } })
+  expect(desk.did('cancel-call')).toHaveLength(1)
+})
+
 test('a caller that goes is told of, one that never called is not', () => {
   const desk = new Desk('all')
   desk.send(ONE, { id: 1, method: 'a::b' })

@@ -4,7 +4,7 @@
  * The kernel knows no gateway: it counts what a client is owed and hands on a copy of the line. Whoever answers does so by
  * an event. Invariant: a request that was handed on stays in its client's count until its final reply.
  */
-import type { Envelope } from '../wire/envelope.ts'
+import type { Envelope, IdKey } from '../wire/envelope.ts'
 import { FIELD } from '../wire/fields.ts'
 import type { CallerId } from './events.ts'
 import type { Client, Peer, Worker } from './peers.ts'
@@ -12,7 +12,17 @@ import type { Switchboard } from './switchboard.ts'
 
 const COLON = 0x3a
 const BACKSLASH = 0x5c
-const HELP = 'help'
+const HELP = Buffer.from('help')
+const CANCELS: ReadonlySet<string> = new Set(['notifications/cancelled', '$/cancel_request'])
+
+/** A call of the client is answered or given up. */
+export function endCall(client: Client, id: IdKey | undefined): void {
+  client.pendingCount--
+  const open = id === undefined ? undefined : client.calls.get(id)
+  if (open === undefined) return
+  if (open === 1) client.calls.delete(id!)
+  else client.calls.set(id!, open - 1)
+}
 
 export function callerOf(peer: Peer): CallerId {
   if (peer.kind === 'client') return { kind: 'client', client: peer.id, door: peer.door }
@@ -34,7 +44,7 @@ export class Calls {
   /** The message of a client at hand is a call of an agent. */
   isAgentNamed(): boolean {
     const { core, envelope } = this.#board
-    return core.spec.gateway === 'all' && (hasNamespace(envelope) || isHelp(envelope))
+    return core.spec.gateway === 'all' && (isHelp(envelope) || hasNamespace(envelope))
   }
 
   /** The message of a worker at hand is a call. */
@@ -57,9 +67,23 @@ export class Calls {
     const limit = core.spec.limits.maxPendingPerClient
     if (isRequest && client.pendingCount >= limit)
       return this.#board.refuse(client, true, 'too_many_pending', { limit })
-    if (isRequest) client.pendingCount++
+    if (isRequest) {
+      const key = this.#board.envelope.key(FIELD.id)!
+      client.pendingCount++
+      client.calls.set(key, (client.calls.get(key) ?? 0) + 1)
+    }
     client.isCaller = true
     this.#handOn(client)
+  }
+
+  /** The notification at hand cancels a call of this client, in whichever protocol's words. */
+  takeCancel(client: Client): boolean {
+    const { core, envelope } = this.#board
+    if (client.calls.size === 0 || !CANCELS.has(envelope.text(FIELD.method)!)) return false
+    const id = envelope.key(FIELD.requestId)
+    if (id === undefined || typeof id === 'bigint' || !client.calls.has(id)) return false
+    core.actions.push({ do: 'cancel-call', from: callerOf(client), id })
+    return true
   }
 
   takeFromWorker(worker: Worker): void {
@@ -90,7 +114,10 @@ function hasNamespace(envelope: Envelope): boolean {
 }
 
 function isHelp(envelope: Envelope): boolean {
-  const length = envelope.endOf(FIELD.method) - envelope.startOf(FIELD.method) - 2
+  const start = envelope.startOf(FIELD.method) + 1
+  const length = envelope.endOf(FIELD.method) - 1 - start
+  if (length < HELP.length) return false
   // A spelling with escapes is longer.
-  return length >= HELP.length && length <= 6 * HELP.length && envelope.text(FIELD.method) === HELP
+  if (length > HELP.length) return length <= 6 * HELP.length && envelope.text(FIELD.method) === 'help'
+  return HELP.every((byte, index) => envelope.bytes[start + index] === byte)
 }

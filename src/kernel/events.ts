@@ -39,8 +39,12 @@ export type BusEvent =
       readonly client: ClientId
       readonly bytes: Buffer
       readonly isFinal: boolean
+      /** Of the request that a final reply answers. */
+      readonly id?: string | number
       readonly source?: WorkerProcessId
     }
+  /** A call that its client has cancelled is over: there will be no reply. */
+  | { readonly type: 'call-cancelled'; readonly client: ClientId; readonly id: string | number }
   | ({ readonly type: 'worker-reply'; readonly bytes: Buffer } & WorkerProcessId)
   | { readonly type: 'client-wrote'; readonly client: ClientId; readonly pendingBytes: number }
   | { readonly type: 'worker-spawned'; readonly worker: WorkerId; readonly generation: number; readonly pid: number }
@@ -106,6 +110,8 @@ export type Action =
     }
   /** A message for the gateway: the line, without its newline; `oddId` is an id that JSON libraries may respell. */
   | { readonly do: 'call'; readonly from: CallerId; readonly bytes: Buffer; readonly oddId?: string }
+  /** The client wants no answer to its call any more; if it is one, `call-cancelled` follows. */
+  | { readonly do: 'cancel-call'; readonly from: CallerId; readonly id: string | number }
   /** Nobody waits for the answers to its calls any more. */
   | { readonly do: 'caller-gone'; readonly from: CallerId }
   /** The drain is over: open calls are to be answered now. */

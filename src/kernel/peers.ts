@@ -90,8 +90,9 @@ export class Client extends PeerBase {
   /** The workers that are its own, by pool (contract 6.7: isolated). */
   readonly holdings = new Map<PoolId, Worker>()
   hasSpoken = false
-  /** It has called the gateway. */
+  /** It has called the gateway; its calls that are not answered, by id, and how many there are of each. */
   isCaller = false
+  readonly calls = new Map<IdKey, number>()
   /** The worker that shall have its message, if it is ready. */
   prefer: WorkerId | undefined
 

@@ -108,6 +108,7 @@ export class Router {
     const isRequest = shape === SHAPE.request
     if (client.isInternal) return this.#inbound.route(client, isRequest)
     if (this.#isForBus()) return this.#takeBusMethod(client, isRequest, isFirst)
+    if (!isRequest && client.isCaller && this.#calls.takeCancel(client)) return
     if (this.#calls.isAgentNamed()) return this.#calls.takeFromClient(client, isRequest)
     this.#inbound.route(client, isRequest)
   }

@@ -61,6 +61,27 @@ describe('somebody goes', () => {
     expect(call.error.data.reason).toBe('caller_gone')
   })
 
+  test('a call that its client cancels: no answer, the agent is told, the connection goes on', async () => {
+    const workspace = testWorkspace()
+    const recorder = fileURLToPath(new URL('aio-mcp-recorder.mjs', import.meta.url))
+    const tool = {
+      id: 'tool',
+      command: process.execPath,
+      args: [recorder, workspace.path('seen')],
+      aio: { type: 'mcp' },
+    }
+    const bus = await startBus({ config: { pools: [tool, agent('reader')], default_pool: 'reader', aio }, workspace })
+    const client = await bus.connect()
+    client.send({ id: 1, method: 'tool::tools.call', params: { tool: 't' }, trace_id: 'dropped' })
+    await eventually('the call', () => workspace.read('seen').includes('tools/call'))
+    client.send({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } })
+    await eventually('the cancel', () => workspace.read('seen').includes('notifications/cancelled'))
+    expect((await client.ask({ id: 2, method: 'reader::pid' })).result).toBeGreaterThan(0)
+    expect(client.lines).toHaveLength(1)
+    expect((await bus.status()).outstanding).toBe(0)
+    expect((await callsOf(client, 'dropped'))[0].error.data.reason).toBe('cancelled')
+  })
+
   test('a client that only ends its writing side gets its answers (contract 4.1.2)', async () => {
     const bus = await startBus({ config: { pools: [agent('reader')], aio } })
     const client = await bus.connect()

@@ -28,6 +28,7 @@ export type Launcher = (pool: PoolId, revision: string) => WorkerProcess | Promi
 /** Who takes what is not routed; see `gateway-room.ts`. */
 export interface CallDesk {
   take(call: Extract<Action, { do: 'call' }>): void
+  cancel(from: CallerId, id: string | number): void
   callerGone(from: CallerId): void
   listChanged(pool: PoolId): void
   failCalls(): void
@@ -165,6 +166,8 @@ export class Daemon {
         return this.#options.finished()
       case 'call':
         return this.#desk?.take(action)
+      case 'cancel-call':
+        return this.#desk?.cancel(action.from, action.id)
       case 'caller-gone':
         return this.#desk?.callerGone(action.from)
       case 'list-changed':

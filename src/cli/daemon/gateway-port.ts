@@ -64,7 +64,9 @@ export class KernelPort implements GatewayPort {
     }
     const isFinal = message['method'] === undefined
     const source = this.#source === undefined ? {} : { source: this.#source }
-    this.#daemon.apply({ type: 'client-reply', client: Number(caller.key) as ClientId, bytes, isFinal, ...source })
+    const answered = isFinal ? { id: message['id'] as string | number } : {}
+    const client = Number(caller.key) as ClientId
+    this.#daemon.apply({ type: 'client-reply', client, bytes, isFinal, ...answered, ...source })
   }
 
   /** What an agent nested beyond what can be written is not passed on; undefined: nobody is owed it. */

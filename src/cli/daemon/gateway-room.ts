@@ -58,6 +58,7 @@ export class GatewayRoom {
   readonly #observer: TrafficObserver
   readonly #odd = new OddIds()
   readonly #log: Log
+  readonly #daemon: Doorway
   #config: BusConfig
   #pools: ReadonlyMap<string, PoolSpec>
   #answerAll: () => void = () => {}
@@ -65,6 +66,7 @@ export class GatewayRoom {
   constructor({ daemon, launches, config, log }: RoomOptions, tracing: Tracing) {
     this.#tracing = tracing
     this.#log = log
+    this.#daemon = daemon
     this.#config = config
     this.#pools = poolsOf(config)
     this.#oneshots = new Oneshots((pool) => launches.start(this.#pools.get(pool)!.revision), log)
@@ -94,6 +96,11 @@ export class GatewayRoom {
     if (oddId !== undefined) message['id'] = this.#odd.lend(caller.key, oddId)
     if (isNestedTooDeep(bytes)) this.#gateway.refuse(caller, message, fault('too_nested', { limit: MAX_NESTING }))
     else this.#gateway.receive(caller, message, bytes.length)
+  }
+
+  cancel(from: CallerId, id: string | number): void {
+    if (from.kind !== 'client' || !this.#gateway.cancel(callerOf(from), id)) return
+    this.#daemon.apply({ type: 'call-cancelled', client: from.client, id })
   }
 
   callerGone(from: CallerId): void {
