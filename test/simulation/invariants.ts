@@ -11,12 +11,16 @@ const BLOCK_BYTES = 16 * 1024
 /** Room for the error line of an outstanding request, and for a line of the bus's own. */
 const ERROR_LINE_BYTES = 600
 
-export function inspect(core: Core): void {
+/** What each queue retained after the event before. */
+const retainedBefore = new WeakMap<Peer, number>()
+
+/** `source`: whose bytes the event brought. */
+export function inspect(core: Core, source: Peer | undefined): void {
   let sessions = 0
   let retainedBytes = 0
   for (const client of core.clients.values()) {
     inspectClient(core, client)
-    inspectPeer(core, client)
+    inspectPeer(core, client, source)
     sessions += client.sessions.size
     retainedBytes += client.countedBytes
   }
@@ -24,7 +28,7 @@ export function inspect(core: Core): void {
   let bound = 0
   for (const worker of core.workers.values()) {
     inspectWorker(core, worker)
-    inspectPeer(core, worker)
+    inspectPeer(core, worker, source)
     outstanding += worker.outstanding.size
     bound += worker.sessions.size
     retainedBytes += worker.countedBytes
@@ -139,9 +143,18 @@ function inspectWorker(core: Core, worker: Worker): void {
   )
 }
 
-function inspectPeer(core: Core, peer: Peer): void {
+function inspectPeer(core: Core, peer: Peer, source: Peer | undefined): void {
   const name = (): string => `${peer.kind} ${peer.id}`
   const { retainedBytes, limitBytes } = peer.outbox
+  const isFilled = retainedBytes > limitBytes && retainedBytes > (retainedBefore.get(peer) ?? 0)
+  retainedBefore.set(peer, retainedBytes)
+  const isUnstopped = source !== undefined && source.blockedOn === undefined && !source.isDeaf
+  if (isFilled && isUnstopped && peer.gate.sources.size === 0)
+    demand(
+      false,
+      'bounded',
+      `the full queue of ${name()} was filled by ${source.kind} ${source.id}, which is not stopped`,
+    )
   if (retainedBytes > limitBytes) {
     const most = limitBytes + boundBeyond(core, peer) + (retainedBytes > BLOCK_BYTES ? 2 * BLOCK_BYTES : 0)
     demand(retainedBytes <= most, 'bounded', () => `the queue of ${name()} has ${retainedBytes} bytes, at most ${most}`)

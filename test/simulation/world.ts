@@ -172,8 +172,10 @@ export class World {
     this.events++
     this.moves++
     this.tell(() => `[${this.nowMs}] ${describe(event)}`)
+    // What a deadline does in the same breath is not the doing of whoever sends.
+    const isAlone = (this.bus.nextDeadlineMs() ?? Number.POSITIVE_INFINITY) > this.nowMs
     this.#guard(() => this.#perform(this.bus.apply(event, this.nowMs)))
-    this.#check()
+    this.#check(isAlone ? event : undefined)
   }
 
   #guard(run: () => void): void {
@@ -185,7 +187,7 @@ export class World {
     }
   }
 
-  #check(): void {
+  #check(event: BusEvent | undefined): void {
     this.#core ??= this.clients.length === 0 ? undefined : coreSeen()
     const core = this.#core
     if (core === undefined) return
@@ -195,7 +197,7 @@ export class World {
       if (peer !== undefined) client.follow(peer)
       isAnyOver ||= client.isOver
     }
-    inspect(core)
+    inspect(core, sourceOf(core, event))
     if (isAnyOver)
       this.clients = this.clients.filter((client) => !client.isOver || (client.hasLeft && !client.isLeaveTold))
     if (this.workers.some((worker) => worker.isOver)) this.workers = this.workers.filter((worker) => !worker.isOver)
@@ -280,6 +282,11 @@ export class World {
   get core(): Core | undefined {
     return this.#core
   }
+}
+
+function sourceOf(core: Core, event: BusEvent | undefined): Peer | undefined {
+  if (event?.type === 'client-received') return core.clients.get(event.client)
+  return event?.type === 'worker-received' ? core.workers.get(event.worker) : undefined
 }
 
 function describe(event: BusEvent): string {
