@@ -122,7 +122,7 @@ export class Assignment {
   #ownAt(client: Client, pool: Pool, wanted: Worker | undefined): Worker | undefined {
     const granted = this.#granted
     if (granted?.holder === client && granted.pool === pool && (wanted ?? granted) === granted) return granted
-    return pool.workers.find((worker) => worker.holder === client && (wanted === undefined || worker === wanted))
+    return pool.workers.find((worker) => worker.isAlive && worker.holder === client && (wanted ?? worker) === worker)
   }
 
   /** The worker the client had last, if it may choose: cursors and the like are of use there only. */

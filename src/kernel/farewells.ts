@@ -124,9 +124,10 @@ export class Farewells {
       core.actions.push({ do: 'caller-gone', from: callerOf(worker) })
     for (const _ of worker.held) core.drop('unknown_session')
     worker.forget()
-    this.#handshakes.workerEnded(worker)
     core.sessions.loseAllOf(worker)
     this.#assignment.workerEnded(worker)
+    // Last, for it lets clients go on: nothing must lead them back here.
+    this.#handshakes.workerEnded(worker)
   }
 
   #payFor(request: Request, client: Client, reason: Reason, detail: Record<string, unknown>): void {
