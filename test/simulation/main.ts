@@ -11,7 +11,6 @@ export interface Order {
   readonly seeds: number
   readonly events: number
   readonly steps: readonly number[] | undefined
-  readonly isTold: boolean
   /** 0: no bound. */
   readonly minutes: number
 }

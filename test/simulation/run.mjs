@@ -10,7 +10,6 @@ const { values } = parseArgs({
     events: { type: 'string', default: '1000' },
     steps: { type: 'string' },
     minutes: { type: 'string', default: '0' },
-    told: { type: 'boolean', default: false },
   },
 })
 

@@ -85,7 +85,7 @@ export class SimClient {
     this.pool = pool
     this.tongue = tongue
     const addressing = chance.pick(['door', 'line', 'line', 'open', 'none'] as const)
-    this.addressing = addressing === 'none' && !isNamelessPool(world, pool) ? 'line' : addressing
+    this.addressing = canUse(addressing, world, pool) ? addressing : 'line'
     this.pace = chance.is(world.scenario.malice / 2) ? chance.pick(['slow', 'stuck']) : 'eager'
     this.pipe = new Pipe(chance.pick([16, 100, 400, 5_000, 100_000]))
     this.maxLineBytes = world.maxClientLineBytes
@@ -341,8 +341,9 @@ export class SimClient {
   }
 }
 
-/** Who names no pool gets this one, or is refused. */
-function isNamelessPool({ spec, scenario }: World, pool: string): boolean {
-  if (spec.defaultPool !== undefined) return spec.defaultPool === pool
-  return !scenario.reloads
+/** Who names no pool gets this one, or is refused; a pool that was chosen at the opening must not have gone meanwhile. */
+function canUse(addressing: Addressing, { spec, scenario }: World, pool: string): boolean {
+  if (addressing === 'open') return !scenario.reloads
+  if (addressing !== 'none') return true
+  return spec.defaultPool === undefined ? !scenario.reloads : spec.defaultPool === pool
 }

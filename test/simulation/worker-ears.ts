@@ -59,6 +59,8 @@ function demandOrder(worker: SimWorker, line: ClientLine, text: string): void {
   if (isLease && (line.kind !== 'request' || line.sessions.length !== 1)) return
   // After a reload a message for a new session may wait for a new worker while one with two sessions binds it to the old.
   if (worker.world.hasReloaded && line.sessions.length > 0) return
+  // While the era of a worker is asked for, who waits for the answer is overtaken by who has a proven worker.
+  if (worker.tongue === 'modern' && worker.spec.era === 'auto') return
   const key = `${line.author.id} ${isLease ? line.sessions[0] : ''}`
   const last = worker.lastHeard.get(key) ?? -1
   demand(line.serial > last, 'order kept', () => `${worker} got ${last} of ${line.author} before ${text}`)

@@ -1,0 +1,71 @@
+/**
+ * `npm run simulate:long`: fresh seeds on all cores for an hour, or as long as `--minutes` says; the figures go to
+ * docs/reliability.md.
+ */
+import { spawn } from 'node:child_process'
+import { availableParallelism } from 'node:os'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { compile, copySources, makeWorkshop } from './compile.mjs'
+import { writeSection } from './report.mjs'
+
+const { values } = parseArgs({
+  options: {
+    minutes: { type: 'string', default: '60' },
+    seed: { type: 'string' },
+    events: { type: 'string', default: '2000' },
+    runners: { type: 'string' },
+  },
+})
+const RUNNER = fileURLToPath(new URL('long-runner.mjs', import.meta.url))
+/** Seeds of one runner never meet those of the next. */
+const STRIDE = 10_000_000
+
+const folder = makeWorkshop()
+copySources(`${folder}/sources`)
+compile(`${folder}/sources`, `${folder}/built`)
+
+const first = values.seed === undefined ? Date.now() % 1_000_000_000 : Number(values.seed)
+const runners = Number(values.runners ?? availableParallelism())
+
+function run(seed) {
+  return new Promise((resolve) => {
+    const child = spawn(process.execPath, [RUNNER, `${folder}/built`, String(seed), values.events, values.minutes], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    let text = ''
+    child.stdout.on('data', (part) => {
+      text += part
+    })
+    child.on('close', () => resolve(JSON.parse(text)))
+  })
+}
+
+const tallies = await Promise.all(Array.from({ length: runners }, (_, index) => run(first + index * STRIDE)))
+const sum = (key) => tallies.reduce((total, tally) => total + tally[key], 0)
+const failures = tallies.flatMap(({ failure }) => (failure === undefined ? [] : [failure]))
+const reasons = new Map()
+for (const tally of tallies)
+  for (const [reason, count] of tally.reasons) reasons.set(reason, (reasons.get(reason) ?? 0) + count)
+
+const number = (value) => value.toLocaleString('en-US')
+const lines = [
+  '## Simulation',
+  '',
+  'The real kernel, dialects and queues in worlds of chance; after every event all promises of the contract are checked.',
+  '`npm run simulate:long` repeats it with fresh seeds, `npm run simulate -- --seed N` with a given one.',
+  '',
+  `| seeds | events | requests | violations |`,
+  '|---|---|---|---|',
+  `| ${number(sum('seeds'))} | ${number(sum('events'))} | ${number(sum('requests'))} | ${failures.length} |`,
+  '',
+  'What the bus answered in its own name meanwhile, by reason; everything else was answered by workers.',
+  '',
+  '| reason | answers |',
+  '|---|---|',
+  ...[...reasons].sort((a, b) => b[1] - a[1]).map(([reason, count]) => `| \`${reason}\` | ${number(count)} |`),
+]
+for (const failure of failures) console.log(failure)
+console.log(lines.join('\n'))
+if (failures.length === 0) writeSection('simulation', lines.join('\n'))
+process.exitCode = failures.length === 0 ? 0 : 1

@@ -1,0 +1,24 @@
+/**
+ * Seeds that find, with the worlds of today, bugs that the simulator found in the kernel and that are mended.
+ *
+ * When the worlds change, a seed may no longer lead to its bug: `npm run simulate:planted` proves that bugs of these kinds
+ * are still found.
+ */
+export const REGRESSION_EVENTS = 600
+
+export const REGRESSIONS: readonly (readonly [seed: number, what: string])[] = [
+  [2, 'who waits for a worker is served before what lies behind it'],
+  [2, 'a message that waited dies with its client'],
+  [3, 'several members cut from the end of a line leave no comma behind'],
+  [22, "a client's own worker of a retired pool ends with the client"],
+  [26, 'a worker that has ended remembers no client'],
+  [33, 'the answer to a repeated initialize may find its client gone'],
+  [47, 'a worker that has ended is not greeted once more'],
+  [79, 'a client that a lease leads back to a worker is not introduced there again'],
+  [152, 'the subscriptions of a client that has gone end at every worker'],
+  [286, 'what a client has shown it speaks holds before a worker has answered'],
+  [488, 'a message that names a session is for its owner or for nobody'],
+  [875, 'a worker whose last line filled a queue is buried all the same'],
+  [1141, 'a lease waits with the messages that wait for a repeated initialize'],
+  [1673, 'nobody is led back to a worker that is just ending'],
+]
