@@ -28,6 +28,9 @@ export class OpenCall implements Outcome {
   readonly envelope: Envelope
   readonly place: Ancestor
   worker: string | null = null
+  /** Its neighbours among the open calls of its caller. */
+  older: OpenCall | undefined
+  newer: OpenCall | undefined
   readonly #host: CallHost
   readonly #timeoutMs: number
   #cancel: Cancel | undefined

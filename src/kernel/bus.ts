@@ -133,7 +133,7 @@ export class Bus {
   }
 
   #withClient(id: ClientId, change: (client: Client) => void): void {
-    const client = this.#core.clients.get(id)
+    const client = this.#core.clients.get(id) ?? this.#core.exchanges.get(id)
     if (client !== undefined) change(client)
   }
 
@@ -155,7 +155,7 @@ export class Bus {
       limits.maxOutputQueueBytes,
     )
     if (client.isInternal) return this.#openInternal(client, event.prefer)
-    const isOneTooMany = this.#core.clients.size - this.#core.internalClients >= limits.maxClients
+    const isOneTooMany = this.#core.clients.size >= limits.maxClients
     this.#core.clients.set(client.id, client)
     this.#core.totals.clients++
     if (!isOneTooMany && this.#core.phase === 'running') return
@@ -167,8 +167,7 @@ export class Bus {
 
   #openInternal(client: Client, prefer: WorkerId | undefined): void {
     client.prefer = prefer
-    this.#core.clients.set(client.id, client)
-    this.#core.internalClients++
+    this.#core.exchanges.set(client.id, client)
     if (this.#core.phase === 'running' || this.#core.phase === 'draining') return
     this.#core.actions.push({ do: 'exchange-failed', client: client.id, error: faultOf('shutting_down') })
     this.#closeClient(client)
@@ -235,8 +234,8 @@ export class Bus {
   #clientGone(client: Client, isSettled = false): void {
     if (client.state === 'closed') return
     client.state = 'closed'
-    this.#core.clients.delete(client.id)
-    if (client.isInternal) this.#core.internalClients--
+    if (client.isInternal) this.#core.exchanges.delete(client.id)
+    else this.#core.clients.delete(client.id)
     if (client.isCaller) this.#core.actions.push({ do: 'caller-gone', from: callerOf(client) })
     this.#router.farewells.clientGone(client, isSettled)
     this.#flow.forget(client)
@@ -287,7 +286,7 @@ export class Bus {
 
   #proceedShutdown(): void {
     if (this.#core.phase === 'draining' && this.#router.owedCount === 0) this.#flush()
-    if (this.#core.phase === 'flushing' && this.#core.clients.size === 0) this.#endWorkers()
+    if (this.#core.phase === 'flushing' && this.#core.clients.size + this.#core.exchanges.size === 0) this.#endWorkers()
     if (
       this.#core.phase === 'ending' &&
       [...this.#core.workers.values()].every((worker) => worker.state === 'stopped')
@@ -302,9 +301,9 @@ export class Bus {
     this.#core.phase = 'flushing'
     if (this.#core.spec.gateway !== undefined) this.#core.actions.push({ do: 'fail-calls' })
     this.#router.farewells.failOutstanding()
-    for (const client of [...this.#core.clients.values()]) this.#closeClient(client)
+    for (const client of this.#core.everyClient()) this.#closeClient(client)
     this.#core.timers.set(this.#core.nowMs + FIXED.flushMs, () => {
-      for (const client of [...this.#core.clients.values()]) this.#hangUp(client, 'drop')
+      for (const client of this.#core.everyClient()) this.#hangUp(client, 'drop')
     })
   }
 

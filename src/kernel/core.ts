@@ -5,6 +5,7 @@
  */
 import type { Action, LogLevel } from './events.ts'
 import type { DropReason, Reason } from './faults.ts'
+import { IdTable } from './id-table.ts'
 import type { Client, Peer, Worker } from './peers.ts'
 import type { Pool } from './pools.ts'
 import { Requests } from './requests.ts'
@@ -18,7 +19,8 @@ export class Core {
   nowMs = 0
   readonly chance: () => number
   readonly clients = new Map<ClientId, Client>()
-  internalClients = 0
+  /** Internal clients: they come and go with every call, and their ids are the bus's own. */
+  readonly exchanges = new IdTable<Client>(1)
   readonly workers = new Map<WorkerId, Worker>()
   readonly pools = new Map<PoolId, Pool>()
   readonly sessions = new Sessions()
@@ -39,6 +41,12 @@ export class Core {
     this.spec = spec
     this.chance = chance
     if (spec.addressing !== undefined) this.sessionNames = new SessionNames(chance)
+  }
+
+  /** Connections and exchanges alike. */
+  *everyClient(): Generator<Client> {
+    yield* [...this.clients.values()]
+    yield* this.exchanges.values()
   }
 
   log(level: LogLevel, text: string, about: Record<string, unknown> = {}): void {

@@ -140,7 +140,7 @@ export class Farewells {
   /** The drain is over: what is still outstanding is answered. */
   failOutstanding(): void {
     const { core } = this.#board
-    for (const client of core.clients.values()) {
+    for (const client of core.everyClient()) {
       const owed: Request[] = []
       for (let request = client.newest; request !== undefined; request = request.older) owed.unshift(request)
       for (const request of owed) {

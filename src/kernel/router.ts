@@ -185,7 +185,7 @@ export class Router {
   /** Unanswered requests of clients that are still there. */
   get owedCount(): number {
     let owed = 0
-    for (const client of this.#board.core.clients.values()) owed += client.pendingCount
+    for (const client of this.#board.core.everyClient()) owed += client.pendingCount
     return owed
   }
 }

@@ -8,6 +8,7 @@ import type { Duplex } from 'node:stream'
 import { DIALECTS } from '../../dialects/index.ts'
 import { Bus } from '../../kernel/bus.ts'
 import type { Action, BusEvent, CallerId } from '../../kernel/events.ts'
+import { IdTable } from '../../kernel/id-table.ts'
 import type { Observed } from '../../kernel/observation.ts'
 import type { Peer } from '../../kernel/peers.ts'
 import type { BusSnapshot } from '../../kernel/snapshot.ts'
@@ -49,7 +50,8 @@ export interface DaemonOptions {
 export class Daemon {
   readonly #bus: Bus
   readonly #options: DaemonOptions
-  readonly #clients = new Map<ClientId, ClientLink | InternalClient>()
+  readonly #clients = new Map<ClientId, ClientLink>()
+  readonly #exchanges = new IdTable<InternalClient>(1)
   readonly #workers = new Map<WorkerId, WorkerLink | PendingWorker>()
   readonly #tell = (event: BusEvent): void => this.apply(event)
   readonly #flushSoon = (): void => this.#flush()
@@ -71,7 +73,7 @@ export class Daemon {
   }
 
   apply(event: BusEvent): void {
-    if (event.type === 'client-closed') this.#clients.delete(event.client)
+    if (event.type === 'client-closed') this.#forget(event.client)
     this.#perform(this.#bus.apply(event, nowMs()))
     if (this.#roomWaiters.size > 0) this.#admitWaiters()
   }
@@ -84,7 +86,7 @@ export class Daemon {
   openInternal(pool: PoolId, prefer: WorkerId | undefined, listener: InternalListener): InternalClient {
     const client = this.#nextClient++ as ClientId
     const internal = new InternalClient(client, listener, this.#tell)
-    this.#clients.set(client, internal)
+    this.#exchanges.set(client, internal)
     this.apply({
       type: 'client-opened',
       client,
@@ -152,8 +154,8 @@ export class Daemon {
         return this.#workers.get(action.worker)?.resume()
       case 'close-client':
         this.#clients.get(action.client)?.close(action.how)
-        this.#clients.delete(action.client)
-        return
+        this.#exchanges.get(action.client)?.close()
+        return this.#forget(action.client)
       case 'spawn-worker':
         return this.#spawn(action)
       case 'stop-worker':
@@ -177,15 +179,14 @@ export class Daemon {
       case 'observed':
         return this.#desk?.observed(action.what)
       case 'routed':
-        return this.#internal(action.client)?.routed(action)
+        return this.#exchanges.get(action.client)?.routed(action)
       case 'exchange-failed':
-        return this.#internal(action.client)?.failed(action.error)
+        return this.#exchanges.get(action.client)?.failed(action.error)
     }
   }
 
-  #internal(client: ClientId): InternalClient | undefined {
-    const link = this.#clients.get(client)
-    return link instanceof InternalClient ? link : undefined
+  #forget(client: ClientId): void {
+    if (!this.#clients.delete(client)) this.#exchanges.delete(client)
   }
 
   #admitWaiters(): void {
@@ -226,7 +227,7 @@ export class Daemon {
   }
 
   #write(peer: Peer): void {
-    const link = peer.kind === 'client' ? this.#clients.get(peer.id) : this.#workers.get(peer.id)
+    const link = this.#linkOf(peer)
     if (link === undefined) return
     const pendingBytes = link.channel.write(peer.outbox.take())
     this.apply(
@@ -235,6 +236,11 @@ export class Daemon {
         : { type: 'worker-wrote', worker: peer.id, generation: peer.generation, pendingBytes },
     )
     if (link instanceof InternalClient) link.deliver()
+  }
+
+  #linkOf(peer: Peer): ClientLink | InternalClient | PendingWorker | WorkerLink | undefined {
+    if (peer.kind === 'worker') return this.#workers.get(peer.id)
+    return peer.isInternal ? this.#exchanges.get(peer.id) : this.#clients.get(peer.id)
   }
 
   #armTimer(): void {
