@@ -3,6 +3,9 @@
  *
  * Closing is gentle: the writing side ends first and what still comes is thrown away for a moment, because a connection
  * that is torn down over unread bytes takes its last lines with it.
+ *
+ * Reading is fair: the runtime would read one socket many times in a row as long as it is full, and everybody else would
+ * wait; after a whole chunk the others have their turn.
  */
 import type { Duplex } from 'node:stream'
 import type { BusEvent } from '../../kernel/events.ts'
@@ -10,6 +13,8 @@ import type { ClientId } from '../../kernel/vocabulary.ts'
 import { Channel } from './channel.ts'
 
 const LINGER_MS = 1_000
+/** What the runtime reads at once at the most; a chunk of this size says that more is waiting. */
+const WHOLE_CHUNK_BYTES = 64 * 1024
 
 export class ClientLink {
   readonly channel: Channel
@@ -17,6 +22,8 @@ export class ClientLink {
   readonly #client: ClientId
   readonly #tell: (event: BusEvent) => void
   #isClosing = false
+  #isPaused = false
+  #isTurnOver = false
 
   constructor(client: ClientId, socket: Duplex, tell: (event: BusEvent) => void) {
     this.#client = client
@@ -31,18 +38,32 @@ export class ClientLink {
     const socket = this.#socket
     socket.on('error', () => socket.destroy())
     socket.on('data', (bytes: Buffer) => {
-      if (!this.#isClosing) this.#tell({ type: 'client-received', client, bytes })
+      if (this.#isClosing) return
+      this.#tell({ type: 'client-received', client, bytes })
+      if (bytes.length >= WHOLE_CHUNK_BYTES) this.#endTurn()
     })
     socket.on('end', () => (this.#isClosing ? socket.destroy() : this.#tell({ type: 'client-ended', client })))
     socket.on('close', () => this.#tell({ type: 'client-closed', client }))
   }
 
   pause(): void {
+    this.#isPaused = true
     this.#socket.pause()
   }
 
   resume(): void {
-    this.#socket.resume()
+    this.#isPaused = false
+    if (!this.#isTurnOver) this.#socket.resume()
+  }
+
+  #endTurn(): void {
+    if (this.#isTurnOver || this.#isClosing) return
+    this.#isTurnOver = true
+    this.#socket.pause()
+    setImmediate(() => {
+      this.#isTurnOver = false
+      if (!this.#isPaused) this.#socket.resume()
+    })
   }
 
   close(how: 'flush' | 'drop'): void {
