@@ -1,5 +1,5 @@
 /**
- * `npm run chaos [-- --quick] [--only NAME] [--seed N]`: faults and floods on the real program, and what came of them.
+ * `npm run chaos [-- --quick] [--only NAME | hostile/ATTACK] [--seed N]`: faults and floods on the real program, and what came of them.
  *
  * Exit 1 on any violation. Only a whole run, neither quick nor of one scenario, writes docs/reliability.md.
  */
@@ -28,7 +28,8 @@ const { values } = parseArgs({
   },
 })
 const seed = Number(values.seed)
-const chosen = SCENARIOS.filter(({ name }) => values.only === undefined || name === values.only)
+const [only, part] = values.only?.split('/') ?? []
+const chosen = SCENARIOS.filter(({ name }) => only === undefined || name === only)
 if (chosen.length === 0 || !Number.isSafeInteger(seed)) {
   console.error(`usage: --only ${SCENARIOS.map(({ name }) => name).join('|')}, --seed a whole number`)
   process.exit(2)
@@ -45,7 +46,7 @@ for (const name of ['SIGINT', 'SIGTERM'])
   })
 
 async function play(program, scenario) {
-  const stage = new Stage(program, { name: scenario.name, seed, isQuick: values.quick })
+  const stage = new Stage(program, { name: scenario.name, seed, isQuick: values.quick, part })
   onStage = stage
   const startMs = performance.now()
   process.stdout.write(`${scenario.name} ... `)

@@ -7,7 +7,7 @@ import { spawn } from 'node:child_process'
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
-import { descendantsOf, descriptorCount, peakRssMib, processesWorkingIn, signal, stillAlive } from './processes.mjs'
+import { descendantsOf, descriptorsOf, peakRssMib, processesWorkingIn, signal, stillAlive } from './processes.mjs'
 import { eventually, sleep } from './waiting.mjs'
 
 const READY_MS = 20_000
@@ -120,16 +120,18 @@ export class Bus {
   /** Descriptors once everything is quiet: no client but the asker, all workers ready, twice the same. */
   async descriptorsAtRest() {
     await this.allReady()
-    let before = -1
-    for (let now; (now = descriptorCount(this.pid)) !== before; await sleep(300)) before = now
+    let before = []
+    for (let now; (now = descriptorsOf(this.pid)).join() !== before.join(); await sleep(300)) before = now
     return before
   }
 
-  /** How many more descriptors are open than `before`, after giving them time to close. */
+  /** What is open beyond the number that was open `before`, after giving it time to close. */
   async leakedSince(before, timeoutMs = 35_000) {
     await this.allReady(timeoutMs)
-    await eventually(() => descriptorCount(this.pid) <= before, 5_000, 100)
-    return Math.max(0, descriptorCount(this.pid) - before)
+    await eventually(() => descriptorsOf(this.pid).length <= before.length, 5_000, 100)
+    const now = descriptorsOf(this.pid)
+    const fresh = now.filter((each) => !before.includes(each))
+    return now.length > before.length ? fresh.slice(before.length - now.length) : []
   }
 
   processes() {

@@ -67,12 +67,15 @@ export function stillAlive(processes) {
   })
 }
 
-export function descriptorCount(pid) {
-  try {
-    return readdirSync(`/proc/${pid}/fd`).length
-  } catch {
-    return 0
-  }
+/** What the open descriptors of a process lead to: `12 socket:[345]`, `7 pipe:[6]`, a path. */
+export function descriptorsOf(pid) {
+  return readdirSync(`/proc/${pid}/fd`).flatMap((fd) => {
+    try {
+      return [`${fd} ${readlinkSync(`/proc/${pid}/fd/${fd}`)}`]
+    } catch {
+      return [] // closed between the listing and the look
+    }
+  })
 }
 
 function memoryMib(pid, field) {

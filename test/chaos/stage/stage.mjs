@@ -18,6 +18,8 @@ export const pool = (id, more = {}) => ({ id, command: process.execPath, args: [
 
 export class Stage {
   isQuick
+  /** The one part of the scenario that is wanted; undefined: all. */
+  part
   random
   ledger = new Ledger()
   facts = []
@@ -31,7 +33,8 @@ export class Stage {
   #cleanups = []
   #marks = 0
 
-  constructor(program, { name, seed, isQuick }) {
+  constructor(program, { name, seed, isQuick, part }) {
+    this.part = part
     this.#program = program
     this.#name = name
     this.isQuick = isQuick
@@ -87,7 +90,9 @@ export class Stage {
   }
 
   async checkDescriptors(bus, before) {
-    this.leaked += await bus.leakedSince(before)
+    const leaked = await bus.leakedSince(before)
+    this.leaked += leaked.length
+    this.check(leaked.length === 0, `open descriptors: ${leaked.join(' ')}`)
   }
 
   /** Ends the bus in an orderly way and looks for what is left. */
