@@ -171,6 +171,15 @@ test('a cancel of a call is handed on, and the call is owed nothing once it is o
   expect(desk.did('cancel-call')).toHaveLength(1)
 })
 
+test('a call with an odd id cannot be cancelled, and is owed until its reply', () => {
+  const desk = new Desk('all')
+  desk.send(ONE, '{"id":1.50,"method":"a::b"}')
+  desk.send(ONE, { method: '$/cancel_request', params: { requestId: 1.5 } })
+  expect([desk.did('cancel-call'), desk.status.outstanding]).toEqual([[], 1])
+  desk.apply({ type: 'client-reply', client: ONE, bytes: Buffer.from('{}\n'), isFinal: true, id: '1.50 (1)' })
+  expect(desk.status.outstanding).toBe(0)
+})
+
 test('a caller that goes is told of, one that never called is not', () => {
   const desk = new Desk('all')
   desk.send(ONE, { id: 1, method: 'a::b' })

@@ -67,13 +67,18 @@ export class Calls {
     const limit = core.spec.limits.maxPendingPerClient
     if (isRequest && client.pendingCount >= limit)
       return this.#board.refuse(client, true, 'too_many_pending', { limit })
-    if (isRequest) {
-      const key = this.#board.envelope.key(FIELD.id)!
-      client.pendingCount++
-      client.calls.set(key, (client.calls.get(key) ?? 0) + 1)
-    }
+    if (isRequest) this.#owe(client)
     client.isCaller = true
     this.#handOn(client)
+  }
+
+  /** A call whose id may be respelled is known to the gateway by another and cannot be cancelled. */
+  #owe(client: Client): void {
+    const { envelope } = this.#board
+    client.pendingCount++
+    if (envelope.isOdd(FIELD.id)) return
+    const key = envelope.key(FIELD.id)!
+    client.calls.set(key, (client.calls.get(key) ?? 0) + 1)
   }
 
   /** The notification at hand cancels a call of this client, in whichever protocol's words. */
