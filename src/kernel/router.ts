@@ -13,10 +13,14 @@ import { Calls } from './calls.ts'
 import { Farewells } from './farewells.ts'
 import { Handshakes } from './handshakes.ts'
 import { Inbound } from './inbound.ts'
+import { Ledger } from './ledger.ts'
+import { Links } from './links.ts'
 import { Outbound } from './outbound.ts'
 import type { Client, Peer, Worker } from './peers.ts'
 import type { Pool } from './pools.ts'
+import { SharedDuties } from './shared-duties.ts'
 import { type Edit, replace } from './splice.ts'
+import { Spoken } from './spoken.ts'
 import { about } from './supervisor.ts'
 import type { Switchboard } from './switchboard.ts'
 import { WaitingRoom } from './waiting-room.ts'
@@ -28,6 +32,7 @@ export class Router {
   readonly #board: Switchboard
   readonly #calls: Calls
   readonly #inbound: Inbound
+  readonly #duties: SharedDuties
   readonly #outbound: Outbound
   readonly #waitingRoom: WaitingRoom
   readonly #handshakes: Handshakes
@@ -38,12 +43,15 @@ export class Router {
     const route = (client: Client, isRequest: boolean): void => this.#inbound.route(client, isRequest)
     this.#board = board
     this.#calls = new Calls(board)
-    this.#inbound = new Inbound(board)
+    const links = new Links()
+    const ledger = new Ledger(board, links)
+    this.#duties = new SharedDuties(board, links)
+    this.#inbound = new Inbound(board, links, ledger, new Spoken(board, links, ledger, this.#duties))
     this.#waitingRoom = new WaitingRoom(board, route)
     this.#assignment = new Assignment(board, this.#waitingRoom, route)
     this.#handshakes = new Handshakes(board, route)
-    this.#inbound.assignment = this.#assignment
-    this.#inbound.handshakes = this.#handshakes
+    links.assignment = this.#assignment
+    links.handshakes = this.#handshakes
     this.#outbound = new Outbound(board, new Announcements(board), this.#assignment)
     board.core.requests.onDisowned = (request) => this.#outbound.abandon(request)
     this.farewells = new Farewells(board, this.#waitingRoom, this.#assignment, this.#handshakes)
@@ -76,7 +84,7 @@ export class Router {
 
   workerOpened(worker: Worker): void {
     const { pool } = worker
-    this.#inbound.workerOpened(worker)
+    this.#duties.workerOpened(worker)
     this.#waitingRoom.serve(pool)
     if (pool.spec.sharing === 'lease') this.#assignment.grant(pool)
   }

@@ -4,6 +4,7 @@
  * A session is found by (client, id) on the way to a worker and by (worker, id) on the way to a client; both entries
  * are made and removed together. The third table knows every owner of an id, so that a stranger who names it is refused.
  */
+import type { Core } from './core.ts'
 import type { Client, Worker } from './peers.ts'
 import type { SessionId } from './vocabulary.ts'
 
@@ -63,4 +64,9 @@ export class Sessions {
       session.client.lost.add(session.id)
     }
   }
+}
+
+/** Whether the client may have one more session beside those that are coming. */
+export function hasRoomForSession({ spec }: Core, client: Client, coming: number): boolean {
+  return client.sessions.size + client.lost.size + coming < spec.limits.maxSessionsPerClient
 }

@@ -29,7 +29,7 @@ export const KERNEL_BOUNDS = [
   row(
     '8.1',
     'limits',
-    'kernel/inbound.ts',
+    'kernel/sessions.ts',
     'client.lost.size + coming <',
     'client.lost.size + coming <=',
     'one session more',
