@@ -188,7 +188,7 @@ describe('server-everything, a worker for each client', () => {
           content: { type: 'text' as const, text: `sample ${n}` },
         }))
         client.setRequestHandler(ListRootsRequestSchema, () => ({
-          roots: [{ uri: `file:///root/${n}`, name: `${n}` }],
+          roots: [{ uri: `file:///home/${n}`, name: `${n}` }],
         }))
         const notes: string[] = []
         client.setNotificationHandler(LoggingMessageNotificationSchema, () => void notes.push('log'))
