@@ -64,8 +64,12 @@ export class Flow {
   send(to: Peer, bytes: Buffer, start: number, end: number): void {
     to.outbox.append(bytes, start, end)
     this.#touch(to)
+    if (to.outbox.isFull) this.#stopSource(to)
+    // After that: who waits for the whole bus only would fill this queue further when the bus has room.
     if (to.outbox.isStalled || this.#isOverTotal) this.account(to)
-    if (!to.outbox.isFull) return
+  }
+
+  #stopSource(to: Peer): void {
     this.#noteFull(to)
     const source = this.#source
     if (source !== undefined && source.blockedOn === undefined) this.block(source, to.gate)
