@@ -8,6 +8,7 @@ import { chaosTable, hostileTable, writePage } from './report.mjs'
 import { crowd } from './scenarios/crowd.mjs'
 import { descriptors } from './scenarios/descriptors.mjs'
 import { sigkill, sigterm } from './scenarios/end-of-bus.mjs'
+import { fullDisk } from './scenarios/full-disk.mjs'
 import { hostile } from './scenarios/hostile.mjs'
 import { kills } from './scenarios/kills.mjs'
 import { restartStorm } from './scenarios/restart-storm.mjs'
@@ -16,7 +17,18 @@ import { stoppedWorker } from './scenarios/stopped-worker.mjs'
 import { Program } from './stage/program.mjs'
 import { Stage } from './stage/stage.mjs'
 
-const SCENARIOS = [kills, stoppedWorker, slowReader, descriptors, crowd, restartStorm, sigterm, sigkill, hostile]
+const SCENARIOS = [
+  kills,
+  stoppedWorker,
+  slowReader,
+  descriptors,
+  crowd,
+  restartStorm,
+  sigterm,
+  sigkill,
+  fullDisk,
+  hostile,
+]
 
 const SCENARIO_MS = 300_000
 

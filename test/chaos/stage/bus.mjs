@@ -24,7 +24,7 @@ export class Bus {
   #hasExited = false
   #main
 
-  constructor(main, folder, config, { descriptors, args = [] } = {}) {
+  constructor(main, folder, config, { descriptors, diskKib } = {}) {
     mkdirSync(join(folder, 'home'), { recursive: true })
     this.#main = main
     this.folder = folder
@@ -33,7 +33,7 @@ export class Bus {
     const file = join(folder, 'bus.json')
     writeFileSync(file, JSON.stringify(config, null, 2))
     const doors = ['--unix', this.socket, '--tcp', '127.0.0.1:0', '--control', this.control]
-    this.#spawn([process.execPath, main, 'serve', '--config', file, ...doors, ...args], descriptors)
+    this.#spawn([process.execPath, main, 'serve', '--config', file, ...doors], { descriptors, diskKib })
   }
 
   static async start(...given) {
@@ -44,10 +44,9 @@ export class Bus {
     return bus
   }
 
-  #spawn(words, descriptors) {
+  #spawn(words, limits) {
     const log = openSync(join(this.folder, 'bus.log'), 'a')
-    const [command, ...args] =
-      descriptors === undefined ? words : ['/bin/sh', '-c', `ulimit -n ${descriptors}; exec "$@"`, 'sh', ...words]
+    const [command, ...args] = [...limiter(limits), ...words]
     const env = { PATH: process.env.PATH, HOME: join(this.folder, 'home'), LANG: 'C.UTF-8' }
     this.#child = spawn(command, args, { cwd: this.folder, env, stdio: ['ignore', 'ignore', log] })
     closeSync(log)
@@ -175,4 +174,12 @@ export class Bus {
       return left.length === 0
     }, 5_000)
   }
+}
+
+/** The words before the command that give it few descriptors, or a small disk of its own in the folder `disk`. */
+function limiter({ descriptors, diskKib }) {
+  if (descriptors !== undefined) return ['/bin/sh', '-c', `ulimit -n ${descriptors}; exec "$@"`, 'sh']
+  if (diskKib === undefined) return []
+  const mount = `mkdir disk; mount -t tmpfs -o size=${diskKib}k none disk; exec "$@"`
+  return ['unshare', '--map-root-user', '--mount', '/bin/sh', '-ec', mount, 'sh']
 }
