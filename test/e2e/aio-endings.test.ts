@@ -1,6 +1,9 @@
 /** What becomes of calls when somebody goes, does not read, or the bus stops: exactly one answer, or nobody waits. */
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { startBus, testWorkspace } from '../support/bus.ts'
 import { pool } from '../support/pools.ts'
 import { eventually } from '../support/waiting.ts'
@@ -149,6 +152,35 @@ describe('bounds', () => {
     client.resume()
     const answers = await client.take(200, 10_000)
     expect(new Set(answers.map(({ id }) => id)).size).toBe(200)
+  })
+
+  test('an event stream waits for a client that does not read, and nothing of it is lost', async () => {
+    const parts = 1_500
+    const outputs = [{ type: 'text', value: 'x'.repeat(10_000) }]
+    const server = createServer(async (request, response) => {
+      for await (const _ of request);
+      response.writeHead(200, { 'content-type': 'text/event-stream' })
+      for (let n = 0; n < parts; n++) {
+        const hasRoom = response.write(`data: ${JSON.stringify({ partial: true, outputs })}\n\n`)
+        if (!hasRoom) await once(response, 'drain')
+      }
+      response.end(`data: ${JSON.stringify({ result: 'done' })}\n\n`)
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    onTestFinished(() => void server.close())
+    const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+    const limits = { max_output_queue: 262_144 }
+    const config = { pools: [agent('reader')], agents: [{ name: 'web', type: 'http', endpoint }], aio, limits }
+    const bus = await startBus({ config })
+    const client = await bus.connect()
+    client.pause()
+    client.send({ id: 1, method: 'web::input', params: { inputs: [{ type: 'text', value: '' }] } })
+    await bus.statusWhere('the queue is full', (status) => status.queue_bytes > 262_144)
+    expect((await bus.status()).queue_bytes).toBeLessThan(2_000_000)
+    client.resume()
+    const lines = await client.take(parts + 1, 10_000)
+    expect(lines.slice(0, -1).map(({ params }) => params.seq)).toEqual(Array.from({ length: parts }, (_, n) => n + 1))
+    expect(lines.at(-1).result).toBe('done')
   })
 
   test('an agent that does not read: calls are refused as overloaded', async () => {
