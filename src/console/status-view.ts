@@ -32,6 +32,7 @@ export function formatStatus(status: Status, { color }: { readonly color: boolea
     `${colors.bold('stdio-bus')} ${status.version}  pid ${status.pid}  up ${formatDuration(status.uptime_sec)}  ${formatBytes(status.rss_bytes)}  ${status.phase}`,
     `${colors.dim('listening')} ${status.addresses.join(', ')}   ${colors.dim('config')} ${status.config}`,
     `${colors.dim('clients')} ${status.clients}   ${colors.dim('sessions')} ${status.sessions}   ${colors.dim('outstanding')} ${status.outstanding}   ${colors.dim('queued')} ${formatBytes(status.queue_bytes)}   ${colors.dim('paused')} ${status.paused}`,
+    ...(status.traces === undefined ? [] : [formatTraces(status.traces, colors)]),
     '',
     line(COLUMNS, (text) => colors.dim(text)),
   ]
@@ -42,6 +43,14 @@ export function formatStatus(status: Status, { color }: { readonly color: boolea
     .filter((worker) => worker.last_error !== undefined && worker.state !== 'ready')
     .map((worker) => colors.red(`${worker.pool}/${worker.id}: ${worker.last_error}`))
   return `${[...head, ...body, ...errors, ...formatCounts('dropped', status.dropped), ...formatCounts('refused', status.refused)].join('\n')}\n`
+}
+
+function formatTraces(
+  { state, dropped }: NonNullable<Status['traces']>,
+  colors: ReturnType<typeof createColors>,
+): string {
+  const shown = state === 'ok' ? colors.green(state) : colors.red(`${state}, the log says why`)
+  return `${colors.dim('traces')} ${shown}   ${colors.dim('not kept')} ${dropped}`
 }
 
 function cellsOf(worker: WorkerSnapshot): readonly string[] {
