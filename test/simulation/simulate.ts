@@ -2,15 +2,14 @@
  * One run: so many events from a seed, then everything settles, the bus shuts down, and nothing may be left.
  */
 import { demand, Violation } from './violation.ts'
-import { World } from './world.ts'
+import { type Looking, World } from './world.ts'
 
-export interface Plan {
+export interface Plan extends Looking {
   readonly seed: number
   /** How many events before the world settles. */
   readonly events: number
   /** Only these steps, in order; left out: as many as the events need. */
   readonly steps?: readonly number[]
-  readonly isTold?: boolean
 }
 
 export interface Outcome {
@@ -26,7 +25,7 @@ const MAX_STEPS_PER_EVENT = 6
 const MAX_ROUNDS = 4_000
 
 export function simulate(plan: Plan): Outcome {
-  const world = new World(plan.seed, plan.isTold)
+  const world = new World(plan.seed, plan)
   let violation: Violation | undefined
   let steps = 0
   try {

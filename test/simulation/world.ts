@@ -23,6 +23,20 @@ import { demand, Violation } from './violation.ts'
 const MAX_CLIENTS = 400
 const MAX_FLUSHES = 2_000
 
+/** Somebody who writes down what the kernel is told and decides; see `src/cli/daemon/recorder.ts`. */
+export interface Witness {
+  readonly chance: () => number
+  started(nowMs: number, actions: readonly Action[]): void
+  applied(event: BusEvent, nowMs: number, actions: readonly Action[]): void
+  dirtyTaken(): void
+  taken(peer: Peer, buffers: readonly Buffer[]): void
+}
+
+export interface Looking {
+  readonly isTold?: boolean
+  readonly witness?: (spec: BusSpec) => Witness
+}
+
 export class World {
   readonly seed: number
   readonly chance: Chance
@@ -55,10 +69,11 @@ export class World {
   isFinished = false
   hasReloaded = false
   story: string[] | undefined
+  readonly #witness: Witness | undefined
   #core: Core | undefined
   #nextClient = 1
 
-  constructor(seed: number, isTold = false) {
+  constructor(seed: number, { isTold, witness }: Looking = {}) {
     this.seed = seed
     this.chance = new Chance(seed, -1)
     this.scenario = drawScenario(this.chance)
@@ -66,8 +81,11 @@ export class World {
     this.isRoomy = this.spec.limits.maxTotalBufferBytes > 1_000_000
     if (isTold) this.story = []
     this.#learn(this.spec)
-    this.bus = new Bus(this.spec, DIALECTS, () => this.chance.next())
-    this.#guard(() => this.#perform(this.bus.start(this.nowMs)))
+    this.#witness = witness?.(this.spec)
+    this.bus = new Bus(this.spec, DIALECTS, this.#witness?.chance ?? (() => this.chance.next()))
+    const actions = this.bus.start(this.nowMs)
+    this.#witness?.started(this.nowMs, actions)
+    this.#perform(actions)
   }
 
   tell(what: () => string): void {
@@ -174,13 +192,15 @@ export class World {
     this.tell(() => `[${this.nowMs}] ${describe(event)}`)
     // What a deadline does in the same breath is not the doing of whoever sends.
     const isAlone = (this.bus.nextDeadlineMs() ?? Number.POSITIVE_INFINITY) > this.nowMs
-    this.#guard(() => this.#perform(this.bus.apply(event, this.nowMs)))
+    const actions = this.#guard(() => this.bus.apply(event, this.nowMs))
+    this.#witness?.applied(event, this.nowMs, actions)
+    this.#perform(actions)
     this.#check(isAlone ? event : undefined)
   }
 
-  #guard(run: () => void): void {
+  #guard<Result>(run: () => Result): Result {
     try {
-      run()
+      return run()
     } catch (error) {
       if (error instanceof Violation) throw error
       throw new Violation('no crash', (error as Error).message, error)
@@ -262,6 +282,7 @@ export class World {
     let rounds = 0
     for (let dirty = this.bus.takeDirty(); dirty.length > 0; dirty = this.bus.takeDirty()) {
       demand(rounds++ < MAX_FLUSHES, 'goes on', 'the bus writes without end')
+      this.#witness?.dirtyTaken()
       for (const peer of dirty) if (!peer.outbox.isStalled) this.#write(peer)
     }
   }
@@ -270,13 +291,19 @@ export class World {
     if (peer.kind === 'client') {
       const client = this.#clientsById.get(peer.id)
       if (client === undefined) return
-      const pendingBytes = client.pipe.write(peer.outbox.take())
+      const pendingBytes = client.pipe.write(this.#take(peer))
       return this.apply({ type: 'client-wrote', client: peer.id, pendingBytes })
     }
     const worker = this.#slots.get(peer.id)
     if (worker === undefined) return
-    const pendingBytes = worker.stdin.write(peer.outbox.take())
+    const pendingBytes = worker.stdin.write(this.#take(peer))
     this.apply({ type: 'worker-wrote', worker: peer.id, generation: peer.generation, pendingBytes })
+  }
+
+  #take(peer: Peer): readonly Buffer[] {
+    const buffers = peer.outbox.take()
+    this.#witness?.taken(peer, buffers)
+    return buffers
   }
 
   get core(): Core | undefined {
