@@ -190,8 +190,8 @@ export class World {
     this.events++
     this.moves++
     this.tell(() => `[${this.nowMs}] ${describe(event)}`)
-    // What a deadline does in the same breath is not the doing of whoever sends.
-    const isAlone = (this.bus.nextDeadlineMs() ?? Number.POSITIVE_INFINITY) > this.nowMs
+    // What a deadline or the end of the bus does in the same breath is not the doing of whoever sends.
+    const isAlone = !this.isStopping && (this.bus.nextDeadlineMs() ?? Number.POSITIVE_INFINITY) > this.nowMs
     const actions = this.#guard(() => this.bus.apply(event, this.nowMs))
     this.#witness?.applied(event, this.nowMs, actions)
     this.#perform(actions)
