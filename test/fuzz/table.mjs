@@ -1,11 +1,11 @@
 /** What a run came to, a row for each target. */
 export function formatTable(tallies) {
-  const rows = tallies.map(({ name, inputs, seconds, findings, kinds }) => [
+  const rows = tallies.map(({ name, inputs, seconds, findings, kinds, note }) => [
     name,
     String(inputs),
     seconds.toFixed(1),
     String(findings),
-    shares(kinds),
+    note === undefined ? shares(kinds) : `${shares(kinds)}; ${note}`,
   ])
   const inputs = tallies.reduce((sum, tally) => sum + tally.inputs, 0)
   const findings = tallies.reduce((sum, tally) => sum + tally.findings, 0)
