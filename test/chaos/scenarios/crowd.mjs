@@ -2,7 +2,7 @@
 import { openSocket } from '../stage/player.mjs'
 import { rssMib } from '../stage/processes.mjs'
 import { pool } from '../stage/stage.mjs'
-import { sleep } from '../stage/waiting.mjs'
+import { eventually, sleep } from '../stage/waiting.mjs'
 
 const CONNECTIONS = 5_000
 const ACTIVE = 20
@@ -43,8 +43,14 @@ async function openMany(bus, count) {
   while (sockets.length < count) {
     const portion = Math.min(AT_ONCE, count - sockets.length)
     const address = bus.addresses[(sockets.length / AT_ONCE) % bus.addresses.length]
-    sockets.push(...(await Promise.all(Array.from({ length: portion }, () => openSocket(address)))))
+    sockets.push(...(await Promise.all(Array.from({ length: portion }, () => openPatiently(address)))))
   }
   for (const socket of sockets) socket.resume()
   return sockets
+}
+
+/** A Unix socket whose queue is full says so at once (EAGAIN), where TCP would wait: knock again. */
+async function openPatiently(address) {
+  const open = () => openSocket(address).catch(({ code }) => (code === 'EAGAIN' ? undefined : Promise.reject(code)))
+  return (await eventually(open, 10_000, 20)) ?? Promise.reject(new Error(`${address} takes nobody for 10 s`))
 }
