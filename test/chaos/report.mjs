@@ -36,7 +36,7 @@ const COLUMNS = [
 
 const HOSTILE_COLUMNS = [
   ['attack', (row) => row.name],
-  ['lines sent', (row) => whole(row.lines)],
+  ['writes', (row) => whole(row.lines)],
   ['answered', (row) => whole(row.answered)],
   ['errors by reason', (row) => errorsText(row.errors)],
   ['peak RSS MiB', (row) => `${whole(row.peakRssMib)} of ${whole(row.boundMib)}`],

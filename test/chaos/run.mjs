@@ -65,7 +65,8 @@ async function play(program, scenario) {
   try {
     await Promise.race([scenario.run(stage), timeOut()])
   } catch (error) {
-    stage.check(false, `the scenario broke off: ${error.stack}`)
+    console.error(error)
+    stage.check(false, `the scenario broke off: ${error.message}`)
   }
   await stage.clear()
   const sheet = { ...stage.sheet(), title: scenario.title, extra: stage.extra }

@@ -40,24 +40,30 @@ const pad = (before, filling, after) => {
 }
 const DEPTH = 500_000
 
-/** Many connections that each hold most of a line and add a byte now and then. */
+const LORISES = 300
+const PIECE = 'z'.repeat(8_000)
+const PIECES = 75
+
+/** Many connections that each add to a line little by little and never end it. */
 async function slowLoris(address, scale) {
   const books = new Books()
   const clients = []
-  for (let index = 0; index < 300; index++) {
-    const client = await HostileClient.open(address, books)
-    client.socket.write(`{"id":1,"method":"${'z'.repeat(600_000)}`)
-    clients.push(client)
-  }
-  const endMs = performance.now() + 12_000 * Math.max(scale, 0.7)
-  for (let index = 0; performance.now() < endMs; index++) {
-    clients[index % clients.length].socket.write('z')
-    books.lines++
-    if (index % 50 === 0) await sleep(10)
-  }
+  for (let index = 0; index < LORISES; index++) clients.push(await HostileClient.open(address, books))
+  for (const { socket } of clients) socket.write('{"id":1,"method":"')
+  for (let piece = 0; piece < PIECES; piece++) await addToAll(clients, books, PIECE)
+  const endMs = performance.now() + 8_000 * Math.max(scale, 0.7)
+  while (performance.now() < endMs) await addToAll(clients, books, 'z')
   books.errors['closed by the bus'] = clients.filter(({ isClosed }) => isClosed).length
   for (const client of clients) client.leave()
   return books
+}
+
+async function addToAll(clients, books, text) {
+  for (const [index, { socket, isClosed }] of clients.entries()) {
+    if (!isClosed) socket.write(text)
+    books.lines++
+    if (index % 30 === 0) await sleep(5)
+  }
 }
 
 /** Half a line and gone, or half a line and the end of input, which makes it a whole one. */
@@ -74,7 +80,7 @@ const halfLines = (address, scale) =>
 
 export const SHAPES = {
   'slow-loris': {
-    title: '300 connections that each hold 600 kB of a line and add a byte now and then',
+    title: '300 connections that each add to a line little by little, up to 600 kB, and never end it',
     run: slowLoris,
   },
   nesting: { title: 'a line of 1 MiB of `[`', run: fatal(`${'['.repeat(LINE_LIMIT)}\n`, 'not_json') },
