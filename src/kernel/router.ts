@@ -4,7 +4,7 @@
  * It reads the envelope, sorts out what cannot be routed, and hands the rest to `inbound.ts` or `outbound.ts`. Invariant:
  * a line reaches the peer it is meant for or nobody.
  */
-import { SHAPE, type Shape } from '../wire/envelope.ts'
+import { Envelope, SHAPE, type Shape } from '../wire/envelope.ts'
 import { FIELD } from '../wire/fields.ts'
 import { isSpace } from '../wire/json-text.ts'
 import { Announcements } from './announcements.ts'
@@ -204,11 +204,16 @@ function isBlank(bytes: Buffer, start: number, end: number): boolean {
   return i === end
 }
 
+const idReader = new Envelope()
 const MAX_HEAD_BYTES = 4_096
 const LEADING_ID =
   /^\s*\{(?:\s*"(?!id")[^"\\]*"\s*:\s*(?:"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*|true|false|null)\s*,)*?\s*"id"\s*:\s*("(?:[^"\\]|\\.)*"|-?\d+)\s*[,}]/
 
 /** Looks for a top-level id in the beginning of a line that is too long; what is not surely one is `null`. */
 function idSeenIn(head: Buffer): string {
-  return LEADING_ID.exec(head.toString('utf8', 0, MAX_HEAD_BYTES))?.[1] ?? 'null'
+  const seen = LEADING_ID.exec(head.toString('latin1', 0, MAX_HEAD_BYTES))?.[1]
+  if (seen === undefined) return 'null'
+  // The line was never proved to be JSON: its id must be, since it goes back in a line of ours.
+  const line = Buffer.from(`{"method":"","id":${seen}}`, 'latin1')
+  return idReader.read(line, 0, line.length) === SHAPE.request ? idReader.idSpelling() : 'null'
 }
