@@ -187,8 +187,9 @@ function note(slot: i32, start: usize, behind: usize, isPlain: i32): void {
   store<i32>(PLAIN + at, isPlain)
 }
 
+/** An id that stands twice is kept in mind, whatever else does: nobody can be answered by it. */
 function noteTwice(slot: i32): void {
-  if (slot < load<i32>(ONCE_BELOW_CELL)) store<i32>(cell(NOTE_TWICE), slot)
+  if (slot < load<i32>(ONCE_BELOW_CELL) && load<i32>(cell(NOTE_TWICE)) !== 0) store<i32>(cell(NOTE_TWICE), slot)
 }
 
 /** The id by value, when it is an integer without sign trouble and within what a double holds exactly. */

@@ -98,12 +98,17 @@ function readField(bytes: Buffer, at: number, end: number, field: FieldNode, not
   const isOnPath = field.hasChildren && bytes[at] === OPEN_OBJECT
   const behind = isOnPath ? readObject(bytes, at, end, field, notes) : skipValue(bytes, at, end)
   if (behind === BROKEN || field.slot === -1) return behind
-  if (field.slot < ONCE_BELOW && notes[NOTE_STARTS + field.slot] !== -1) notes[NOTE_TWICE] = field.slot
+  if (field.slot < ONCE_BELOW && notes[NOTE_STARTS + field.slot] !== -1) noteTwice(field.slot, notes)
   notes[NOTE_STARTS + field.slot] = at
   notes[NOTE_ENDS + field.slot] = behind
   notes[NOTE_PLAIN + field.slot] = lastStringPlain ? 1 : 0
   if (field.slot === FIELD.id) noteInteger(bytes, at, behind, notes)
   return behind
+}
+
+/** An id that stands twice is kept in mind, whatever else does: nobody can be answered by it. */
+function noteTwice(slot: number, notes: Int32Array): void {
+  if (notes[NOTE_TWICE] !== FIELD.id) notes[NOTE_TWICE] = slot
 }
 
 function noteInteger(bytes: Buffer, start: number, end: number, notes: Int32Array): void {
