@@ -12,7 +12,7 @@ import { makePlan, planFor } from './plan.mjs'
 import { visit } from './visit.mjs'
 
 const MAX_FINDINGS = 5
-const SHRINK_ATTEMPTS = 40
+const SHRINK_ATTEMPTS = 120
 const SHRINK_TIMEOUT_MS = 3_000
 const PROGRESS_EVERY = 100
 

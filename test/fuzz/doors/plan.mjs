@@ -31,10 +31,18 @@ function makeFault(random) {
   const kind = random.between(0, 9)
   const message = spellMessage(random, 0)
   if (kind === 0) return padTo(MAX_LINE_BYTES + random.pick([1, 2, 100, 70_000]), message)
+  if (kind === 2) return makeEndless(random)
   if (kind === 1)
     return Buffer.from(random.pick(['[]', '1', 'null', `[${message}]`, '{}', '{"id":1}', `\ufeff${message}`]))
   const odd = Buffer.from(spellMessage(random, kind < 5 ? 1 : 0.1))
   return kind < 5 ? odd : withoutNewlines(mutate(odd, random, Buffer.from(message)))
+}
+
+/** A line that is too long and broken besides: what is said of it must be a line all the same. */
+function makeEndless(random) {
+  const head = `{"id":${random.pick(['"a\\n"', '7', '"x"', `"${'x'.repeat(1025)}"`])},"method":"m","params":"`
+  const hurt = chance(random, 0.8) ? mutate(Buffer.from(head), random, Buffer.from('0"\\q\t')) : Buffer.from(head)
+  return Buffer.concat([withoutNewlines(hurt), Buffer.alloc(MAX_LINE_BYTES, 'z')])
 }
 
 const isFault = (line) => faultOf(line, MAX_LINE_BYTES) !== undefined
@@ -89,7 +97,7 @@ function keyOf(reference) {
 
 /** The ids with which a line may be refused: its own when it can be read; that of an endless line need not be seen. */
 function idsOf(line) {
-  if (parseLine(line).is !== 'object') return ['null']
+  if (parseLine(line).is !== 'object') return line.length > MAX_LINE_BYTES ? undefined : ['null']
   const reference = new Reference(line)
   const spelling = reference.spelling('id')
   if (reference.doubled.includes('id') || spelling === undefined || !isId(spelling)) return ['null']

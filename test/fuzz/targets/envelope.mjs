@@ -59,7 +59,8 @@ export async function envelopeTarget(program) {
       const plain = bytes[start] === 0x22 ? notes[layout.NOTE_PLAIN + slot] : ''
       meaning += ` ${FIELD_NAMES[slot]} ${start - shift}-${notes[layout.NOTE_ENDS + slot] - shift} ${plain}`
     }
-    if (notes[layout.NOTE_ID_IS_INTEGER] !== 1) return meaning
+    const isRefused = notes[layout.NOTE_TWICE] !== -1
+    if (isRefused || notes[layout.NOTE_ID_IS_INTEGER] !== 1) return meaning
     return `${meaning} id ${notes[layout.NOTE_ID_HIGH]}:${notes[layout.NOTE_ID_LOW]}`
   }
 
@@ -99,11 +100,10 @@ export async function envelopeTarget(program) {
   function checkId(reference) {
     const spelling = reference.spelling('id')
     const isReadable = spelling !== undefined && isId(spelling)
-    if (!reference.doubled.includes('id')) {
-      const expected = isReadable ? Buffer.from(spelling, 'latin1').toString() : 'null'
-      if (envelope.idSpelling() !== expected) return `id: refused as ${envelope.idSpelling()}`
-    }
-    if (!isReadable || SAFE_DIGITS.test(spelling)) return undefined
+    const isDoubled = reference.doubled.includes('id')
+    const expected = isReadable && !isDoubled ? Buffer.from(spelling, 'latin1').toString() : 'null'
+    if (envelope.idSpelling() !== expected) return `id: refused as ${envelope.idSpelling()} where ${expected} is meant`
+    if (!isReadable || isDoubled || SAFE_DIGITS.test(spelling)) return undefined
     return envelope.isOdd(FIELD.id) === isOdd(spelling) ? undefined : `odd: the id is taken for ${!isOdd(spelling)}`
   }
 

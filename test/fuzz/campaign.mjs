@@ -1,0 +1,79 @@
+/**
+ * `node test/fuzz/campaign.mjs`: throws made and broken inputs at the framing, the envelope, the configuration and every door.
+ *
+ * `--seed N` repeats a run, `--count M` is the number of inputs in all (a million unless said), `--only envelope,framing,
+ * config,doors,stdio,unix,tcp` chooses, `--root FOLDER` fuzzes what was built there, `--corpus FOLDER` keeps the corpus
+ * elsewhere. The corpus is replayed first. Exit 1 when something was found; the input is printed, and kept in the corpus.
+ */
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { Random } from '../chaos/stage/random.mjs'
+import { Corpus } from './corpus.mjs'
+import { knock } from './doors/knock.mjs'
+import { plunge } from './plunge.mjs'
+import { Program } from './program.mjs'
+import { formatTable } from './table.mjs'
+import { configTarget } from './targets/config.mjs'
+import { envelopeTarget } from './targets/envelope.mjs'
+import { framingTarget } from './targets/framing.mjs'
+
+/** How many inputs of a full run each target gets: a million together. */
+const SHARES = { envelope: 520_000, framing: 400_000, config: 50_000, stdio: 10_000, unix: 10_000, tcp: 10_000 }
+const PURE = { envelope: envelopeTarget, framing: framingTarget, config: configTarget }
+const DOORS = ['stdio', 'unix', 'tcp']
+
+const { values } = parseArgs({
+  options: {
+    seed: { type: 'string' },
+    count: { type: 'string' },
+    only: { type: 'string', default: Object.keys(SHARES).join(',') },
+    root: { type: 'string', default: fileURLToPath(new URL('../../', import.meta.url)) },
+    corpus: { type: 'string', default: fileURLToPath(new URL('corpus', import.meta.url)) },
+  },
+})
+
+function chosen() {
+  const names = values.only.split(',').flatMap((name) => (name === 'doors' ? DOORS : [name]))
+  const unknown = names.find((name) => !Object.hasOwn(SHARES, name))
+  if (unknown === undefined) return names
+  console.error(`--only ${unknown}: there is no such target; choose of doors, ${Object.keys(SHARES).join(', ')}`)
+  process.exit(2)
+}
+
+function wholeNumber(name, otherwise) {
+  const number = values[name] === undefined ? otherwise : Number(values[name])
+  if (Number.isSafeInteger(number) && number >= 0) return number
+  console.error(`--${name} ${values[name]}: give a whole number`)
+  process.exit(2)
+}
+
+const names = chosen()
+const total = names.reduce((sum, name) => sum + SHARES[name], 0)
+const seed = wholeNumber('seed', Date.now() % 1_000_000_000)
+const scale = wholeNumber('count', total) / total
+console.log(`seed ${seed}`)
+
+const tell = (text) => console.log(`${process.stderr.isTTY ? '\r\x1b[K' : ''}${text}`)
+const progress = (text) => process.stderr.write(process.stderr.isTTY ? `\r\x1b[K${text}` : `${text}\n`)
+const program = await Program.copyOf(values.root)
+const given = { corpus: new Corpus(values.corpus), tell, progress, program }
+const tallies = []
+try {
+  for (const name of names) {
+    const random = new Random(seed * 31 + Object.keys(SHARES).indexOf(name))
+    const count = Math.ceil(SHARES[name] * scale)
+    const isPure = Object.hasOwn(PURE, name)
+    tallies.push(
+      isPure ? await plunge(await PURE[name](program), random, count, given) : await knock(name, random, count, given),
+    )
+  }
+} finally {
+  program.remove()
+}
+tell(formatTable(tallies))
+const findings = tallies.reduce((sum, tally) => sum + tally.findings, 0)
+if (findings > 0)
+  console.log(
+    `${findings} findings; repeat with --seed ${seed}${values.count ? ` --count ${values.count}` : ''} --only ${names}`,
+  )
+process.exitCode = findings > 0 ? 1 : 0
