@@ -17,6 +17,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Add>>> = {
   chat: async () => (await import('./commands/chat.ts')).addChat,
   connect: async () => (await import('./commands/connect.ts')).addConnect,
   trace: async () => (await import('./commands/trace.ts')).addTrace,
+  replay: async () => (await import('./commands/replay.ts')).addReplay,
   demo: async () => (await import('./commands/demo.ts')).addDemo,
   agent: async () => (await import('./commands/agent.ts')).addAgent,
   registry: async () => (await import('./commands/registry.ts')).addRegistry,

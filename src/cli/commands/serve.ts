@@ -6,6 +6,7 @@ import { readConfig } from '../../config/read.ts'
 import { formatProblems } from '../../config/report.ts'
 import { closeInheritedDescriptors } from '../../process/descriptors.ts'
 import { parseTcpAddress } from '../../transports/address.ts'
+import type { DaemonOptions } from '../daemon/daemon.ts'
 import { letHeapGrow } from '../daemon/heap.ts'
 import { LOG_LEVELS, Log, type LogThreshold } from '../daemon/log.ts'
 import { resolveRegistryAgent } from '../daemon/registry-agents.ts'
@@ -20,6 +21,8 @@ interface ServeOptions {
   readonly control?: string
   readonly allowUnauthenticated?: boolean
   readonly logLevel: LogThreshold
+  readonly record?: string
+  readonly recordPayloads?: boolean
 }
 
 const collect = (value: string, before: readonly string[] = []): readonly string[] => [...before, value]
@@ -38,6 +41,8 @@ export function addServe(program: Command): void {
       'let TCP listen where other machines can connect: anybody there may use your agents',
     )
     .addOption(new Option('--log-level <level>', 'what is logged').choices([...LOG_LEVELS]).default('info'))
+    .option('--record <file>', 'write down everything the kernel sees and decides, for stdio-bus replay')
+    .option('--record-payloads', 'with --record: whole messages instead of routing fields, lengths and hashes')
     .action(async (options: ServeOptions) => {
       closeInheritedDescriptors()
       letHeapGrow()
@@ -59,7 +64,19 @@ async function serve(options: ServeOptions): Promise<number> {
     control: options.control === undefined ? undefined : resolve(options.control),
     log,
     resolveAgent: resolveRegistryAgent,
+    record: await recordTo(options, log),
   })
+}
+
+/** Most buses record nothing: the recorder is loaded for those that do. */
+async function recordTo({ record, recordPayloads }: ServeOptions, log: Log): Promise<DaemonOptions['record']> {
+  if (record === undefined) {
+    if (recordPayloads) throw new UserMistake('--record-payloads goes with --record FILE')
+    return undefined
+  }
+  const { Recorder } = await import('../daemon/recorder.ts')
+  const options = { file: resolve(record), hasPayloads: recordPayloads === true }
+  return (spec) => new Recorder(spec, { ...options, onTrouble: (message) => log.write('warn', message) })
 }
 
 /** Flags replace the file's `listen` (contract 4.1.1). */

@@ -18,6 +18,7 @@ import { ClientLink } from './client-link.ts'
 import { InternalClient, type InternalListener } from './internal-client.ts'
 import type { Log } from './log.ts'
 import { PendingWorker } from './pending-worker.ts'
+import type { Recorder } from './recorder.ts'
 import { type Framing, WorkerLink } from './worker-link.ts'
 
 /** Starts a process; `failed` on what it returns tells why it could not. */
@@ -43,6 +44,8 @@ export interface DaemonOptions {
   readonly launch: Launcher
   /** Makes lines of the output of workers that do not write lines; undefined: they do. */
   readonly framing?: (revision: string) => Framing | undefined
+  /** Writes down what the kernel is told and decides. */
+  readonly record?: ((spec: BusSpec) => Recorder) | undefined
   readonly stopAccepting: () => void
   readonly finished: () => void
 }
@@ -50,6 +53,7 @@ export interface DaemonOptions {
 export class Daemon {
   readonly #bus: Bus
   readonly #options: DaemonOptions
+  readonly #recorder: Recorder | undefined
   readonly #clients = new Map<ClientId, ClientLink>()
   readonly #exchanges = new IdTable<InternalClient>(1)
   readonly #workers = new Map<WorkerId, WorkerLink | PendingWorker>()
@@ -65,16 +69,23 @@ export class Daemon {
 
   constructor(spec: BusSpec, options: DaemonOptions) {
     this.#options = options
-    this.#bus = new Bus(spec, DIALECTS, Math.random)
+    this.#recorder = options.record?.(spec)
+    this.#bus = new Bus(spec, DIALECTS, this.#recorder?.chance ?? Math.random)
   }
 
   start(): void {
-    this.#perform(this.#bus.start(nowMs()))
+    const atMs = nowMs()
+    const actions = this.#bus.start(atMs)
+    this.#recorder?.started(atMs, actions)
+    this.#perform(actions)
   }
 
   apply(event: BusEvent): void {
     if (event.type === 'client-closed') this.#forget(event.client)
-    this.#perform(this.#bus.apply(event, nowMs()))
+    const atMs = nowMs()
+    const actions = this.#bus.apply(event, atMs)
+    this.#recorder?.applied(event, atMs, actions)
+    this.#perform(actions)
     if (this.#roomWaiters.size > 0) this.#admitWaiters()
   }
 
@@ -124,9 +135,10 @@ export class Daemon {
   }
 
   /** Nothing more is to come: no clock keeps the program alive. */
-  close(): void {
+  async close(): Promise<void> {
     clearTimeout(this.#timer)
     this.#timerAtMs = Number.NEGATIVE_INFINITY
+    await this.#recorder?.close()
   }
 
   /** A second signal: no more waiting for anybody. */
@@ -220,6 +232,7 @@ export class Daemon {
   #flush(): void {
     // Still due: what is queued while we write leaves in the same turn.
     for (let dirty = this.#bus.takeDirty(); dirty.length > 0; dirty = this.#bus.takeDirty()) {
+      this.#recorder?.dirtyTaken()
       for (const peer of dirty) if (!peer.outbox.isStalled) this.#write(peer)
     }
     this.#isFlushDue = false
@@ -229,7 +242,9 @@ export class Daemon {
   #write(peer: Peer): void {
     const link = this.#linkOf(peer)
     if (link === undefined) return
-    const pendingBytes = link.channel.write(peer.outbox.take())
+    const buffers = peer.outbox.take()
+    this.#recorder?.taken(peer, buffers)
+    const pendingBytes = link.channel.write(buffers)
     this.apply(
       peer.kind === 'client'
         ? { type: 'client-wrote', client: peer.id, pendingBytes }

@@ -113,7 +113,7 @@ class Launcher {
     for (const timer of this.#timers) clearTimeout(timer)
     this.#installs.abort()
     await this.#daemon.killAll()
-    this.#daemon.close()
+    void this.#daemon.close()
     this.#warden.close()
     process.stdin.destroy()
   }

@@ -17,7 +17,7 @@ import { openStdio } from '../../transports/stdio.ts'
 import { listenTcp } from '../../transports/tcp.ts'
 import { listenUnix } from '../../transports/unix.ts'
 import { VERSION } from '../version.ts'
-import { Daemon } from './daemon.ts'
+import { Daemon, type DaemonOptions } from './daemon.ts'
 import type { GatewayRoom } from './gateway-room.ts'
 import { busSpecOf, Launches, type ResolveAgent } from './launches.ts'
 import type { Log } from './log.ts'
@@ -44,6 +44,7 @@ export interface RunOptions {
   readonly control: string | undefined
   readonly log: Log
   readonly resolveAgent: ResolveAgent
+  readonly record: DaemonOptions['record']
 }
 
 /** Runs until the bus has ended; resolves with the exit code. */
@@ -78,6 +79,7 @@ class Run {
       log: options.log,
       launch: (_pool, revision) => this.#launches.launch(revision),
       framing: (revision) => this.#launches.framing(revision),
+      record: options.record,
       stopAccepting: () => void this.#closeDoors(),
       finished: () => this.#end(0),
     })
@@ -240,6 +242,7 @@ class Run {
     await this.#room?.close()
     await this.#control?.close()
     removeRecord(process.pid)
+    await this.#daemon.close()
     this.#warden.close()
   }
 }
