@@ -128,7 +128,7 @@ function drawConversation(run) {
     const { shape, idRaw } = run.judge(bytes)
     isFatal = isClosing(line, shape, bytes)
     // At stdin what closes the connection ends the program: most of it is left out.
-    if (isFatal && run.door === 'stdio' && !run.chance.is(0.002)) {
+    if (isFatal && run.door === 'stdio' && !run.chance.is(0.0002)) {
       isFatal = false
       continue
     }
@@ -150,7 +150,7 @@ function isClosing(line, shape, bytes) {
 }
 
 function keyOf(idRaw) {
-  const value = JSON.parse(Buffer.from(idRaw, 'latin1').toString())
+  const value = JSON.parse(idRaw)
   return typeof value === 'string' ? JSON.stringify(value) : String(Number(value))
 }
 

@@ -169,6 +169,7 @@ function inSession(method: string, isRequest = true): Say {
   return (client) => {
     const name = client.sessions.length === 0 ? undefined : client.world.chance.pick(client.sessions)
     if (name === undefined) return callNew(client)
+    if (method === 'session/close') client.sessions = client.sessions.filter((other) => other !== name)
     call(client, method, { isRequest, params: `,"sessionId":${JSON.stringify(name)}`, names: [name] })
   }
 }
