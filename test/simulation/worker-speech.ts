@@ -121,7 +121,9 @@ function updateSession(worker: SimWorker, { line }: Received): void {
   const { chance } = worker.world
   const name = line?.sessions[0]
   if (line === undefined || name === undefined) return talkToNobody(worker)
-  const of = { to: line.author, session: name }
+  // Where tongues are mixed the session may mean nothing to the bus.
+  const during = worker.world.scenario.isMixed ? line : undefined
+  const of = { to: line.author, session: name, during }
   const about = chance.is(0.5) ? { sessionId: name } : { params: `,"sessionId":${JSON.stringify(name)}` }
   if (chance.is(0.7)) worker.say(draft(worker, 'update', about), of)
   else ask(worker, 'question', about, of)
