@@ -8,7 +8,7 @@ import { createHash } from 'node:crypto'
 import type { Action, BusEvent } from '../../kernel/events.ts'
 import type { BusSpec } from '../../kernel/vocabulary.ts'
 import { Envelope } from '../../wire/envelope.ts'
-import { FIELD, FIELD_NAMES } from '../../wire/fields.ts'
+import { FIELD, FIELD_NAMES, FIELD_TREE, type FieldNode } from '../../wire/fields.ts'
 
 export const FORMAT = 1
 
@@ -92,6 +92,8 @@ function fieldsOf(line: Buffer): string {
   envelope.read(line, 0, line.length)
   let text = ''
   for (const name of FIELD_NAMES) {
+    // What may hold fields is payload where it holds none.
+    if (CONTAINERS.has(FIELD[name])) continue
     const type = envelope.typeOf(FIELD[name])
     if (type === 'string' || type === 'number') text += `${name}=${envelope.spelling(FIELD[name])}\n`
   }
@@ -108,3 +110,10 @@ export function seededChance(seed: number): () => number {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
   }
 }
+
+function containersIn({ slot, byLength, hasChildren }: FieldNode): number[] {
+  const below = byLength.flatMap((nodes) => (nodes ?? []).flatMap(containersIn))
+  return hasChildren ? [slot, ...below] : below
+}
+
+const CONTAINERS: ReadonlySet<number> = new Set(containersIn(FIELD_TREE))
