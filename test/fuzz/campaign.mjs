@@ -1,5 +1,5 @@
 /**
- * `node test/fuzz/campaign.mjs`: throws made and broken inputs at the framing, the envelope, the configuration and every door.
+ * `npm run fuzz`: throws made and broken inputs at the framing, the envelope, the configuration and every door.
  *
  * `--seed N` repeats a run, `--count M` is the number of inputs in all (a million unless said), `--only envelope,framing,
  * config,doors,stdio,unix,tcp` chooses, `--root FOLDER` fuzzes what was built there, `--corpus FOLDER` keeps the corpus
