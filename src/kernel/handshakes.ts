@@ -166,7 +166,8 @@ export class Handshakes {
     const others = guests.filter(({ wants }) => wants !== 'welcome')
     for (const { client } of others) client.pendingCount++
     if (others.length > 0) this.#guests.set(worker, others)
-    if (this.#mayBeModern(worker.pool)) this.#probe(worker, () => this.#giveUp(worker))
+    // It is of no use as it is: asking costs nothing, however often others ended over the question.
+    if (this.#isEraOpen(worker.pool)) this.#probe(worker, () => this.#giveUp(worker))
     else this.#giveUp(worker)
   }
 
@@ -179,8 +180,12 @@ export class Handshakes {
     this.#board.supervisor.endBroken(worker, 'worker_exited', { why: 'it refused the handshake' })
   }
 
-  #mayBeModern({ spec, tongue, fatalProbes }: Pool): boolean {
-    return spec.era === 'auto' && tongue === undefined && fatalProbes < MAX_FATAL_PROBES
+  #isEraOpen({ spec, tongue }: Pool): boolean {
+    return spec.era === 'auto' && tongue === undefined
+  }
+
+  #mayBeModern(pool: Pool): boolean {
+    return this.#isEraOpen(pool) && pool.fatalProbes < MAX_FATAL_PROBES
   }
 
   #becomeModern(worker: Worker): void {
