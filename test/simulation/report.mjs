@@ -12,8 +12,8 @@ Every section of this page is written by the run it describes; nothing in it is 
 
 /** Writes the section of one kind of run, whatever the other sections say. */
 export function writeSection(name, text) {
-  const begin = `<!-- ${name}: begin -->`
-  const end = `<!-- ${name}: end -->`
+  const begin = `<!-- ${name}:begin -->`
+  const end = `<!-- ${name}:end -->`
   const section = `${begin}\n${text.trim()}\n${end}\n`
   const page = existsSync(PAGE) ? readFileSync(PAGE, 'utf8') : OPENING
   const from = page.indexOf(begin)

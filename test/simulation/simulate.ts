@@ -22,7 +22,7 @@ export interface Outcome {
 }
 
 const MAX_STEPS_PER_EVENT = 6
-const MAX_ROUNDS = 4_000
+const MAX_ROUNDS = 20_000
 
 export function simulate(plan: Plan): Outcome {
   const world = new World(plan.seed, plan)
