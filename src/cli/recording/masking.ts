@@ -105,9 +105,15 @@ function isFollowedByColon(bytes: Buffer, from: number): boolean {
   return bytes[at] === COLON
 }
 
+/** A key by value; one that is not even a string of JSON is nobody's. */
 function decode(bytes: Buffer, start: number, end: number): string {
   const text = bytes.toString('utf8', start + 1, end - 1)
-  return text.includes('\\') ? String(JSON.parse(`"${text}"`)) : text
+  if (!text.includes('\\')) return text
+  try {
+    return String(JSON.parse(`"${text}"`))
+  } catch {
+    return text
+  }
 }
 
 function endOfNumber(bytes: Buffer, start: number): number {
