@@ -252,11 +252,12 @@ export class Supervisor {
   #fate(worker: Worker): 'revive' | 'park' | 'rest' {
     const { restart, limits, isLazy } = worker.pool.spec
     if (this.#core.phase !== 'running' || worker.pool.isRetired || worker.isDismissed) return 'rest'
-    if (isLazy && (worker.isAsleep || worker.restarts.roomAtMs(limits, this.#core.nowMs) <= this.#core.nowMs))
-      return 'rest'
+    const hasRoom = worker.restarts.roomAtMs(limits, this.#core.nowMs) <= this.#core.nowMs
+    // At rest it is woken by the next message, so without room it must not rest, whatever `restart` says.
+    if (isLazy) return worker.isAsleep || hasRoom ? 'rest' : 'park'
     if (worker.isHopeless) return 'park'
     if (restart === 'never' || (restart === 'on-failure' && worker.exit?.code === 0)) return 'rest'
-    return worker.restarts.roomAtMs(limits, this.#core.nowMs) <= this.#core.nowMs ? 'revive' : 'park'
+    return hasRoom ? 'revive' : 'park'
   }
 
   #wait(worker: Worker): void {
