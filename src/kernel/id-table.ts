@@ -16,6 +16,9 @@ export class IdTable<Row> {
   #keys: (IdKey | undefined)[] = new Array(SMALLEST).fill(undefined)
   #rows: (Row | undefined)[] = new Array(SMALLEST).fill(undefined)
   #mask = SMALLEST - 1
+  /** Who is looked for is mostly entered or removed next: its place is remembered until places change. */
+  #probed: IdKey | undefined
+  #probedPlace = 0
   size = 0
 
   constructor(seed: number) {
@@ -60,14 +63,14 @@ export class IdTable<Row> {
 
   /** Where the key stands, or would. */
   #placeOf(key: IdKey): number {
+    if (key === this.#probed) return this.#probedPlace
     const keys = this.#keys
     const mask = this.#mask
     let place = this.#hash(key) & mask
-    for (;;) {
-      const at = keys[place]
-      if (at === undefined || at === key) return place
-      place = (place + 1) & mask
-    }
+    for (let at = keys[place]; at !== undefined && at !== key; at = keys[place]) place = (place + 1) & mask
+    this.#probed = key
+    this.#probedPlace = place
+    return place
   }
 
   #hash(key: IdKey): number {
@@ -84,6 +87,7 @@ export class IdTable<Row> {
 
   /** Whoever was pushed on by the one that left moves up. */
   #closeGap(gap: number): void {
+    this.#probed = undefined
     const mask = this.#mask
     let hole = gap
     let place = (gap + 1) & mask
@@ -117,6 +121,7 @@ export class IdTable<Row> {
   }
 
   #allot(capacity: number): void {
+    this.#probed = undefined
     this.#keys = new Array(capacity).fill(undefined)
     this.#rows = new Array(capacity).fill(undefined)
     this.#mask = capacity - 1

@@ -18,10 +18,10 @@ export class Request {
   /** Undefined once the client has gone, cancelled or timed out. */
   client: Client | undefined
   /** Whose it was, and until when the worker may still be at work on it. */
-  formerClient: Client | undefined
-  strayUntilMs = 0
+  declare formerClient: Client | undefined
+  declare strayUntilMs: number
   /** Nothing is owed, but an answer that still comes is for its former client. */
-  isWaived = false
+  declare isWaived: boolean
   readonly worker: Worker
   /** Grows from request to request. */
   readonly serial: number
@@ -32,26 +32,26 @@ export class Request {
   readonly spelling: Buffer | undefined
   older: Request | undefined
   newer: Request | undefined
-  timer: Timer | undefined
+  declare timer: Timer | undefined
   /** What its dialect says of its method. */
-  row: ClientRow | undefined
-  tongue: Tongue | undefined
+  declare row: ClientRow | undefined
+  declare tongue: Tongue | undefined
   /** The task it names. */
-  taskId: string | undefined
+  declare taskId: string | undefined
   /** The session it names, as its client and as its worker knows it. */
-  sessionId: SessionId | undefined
-  sessionAtWorker: SessionId | undefined
+  declare sessionId: SessionId | undefined
+  declare sessionAtWorker: SessionId | undefined
   /** The resource it subscribes to. */
-  uri: string | undefined
+  declare uri: string | undefined
   /** Its progress token at the worker, and as the client spelled it when that is another. */
-  token: IdKey | undefined
-  tokenSpelling: Buffer | undefined
+  declare token: IdKey | undefined
+  declare tokenSpelling: Buffer | undefined
   /** It asked for log lines. */
-  wantsLog = false
+  declare wantsLog: boolean
   /** Its number in the observation of a traced pool; 0: nobody looks. */
-  observed = 0
+  declare observed: number
   /** The bus's own: who is told of the answer. */
-  onAnswer: ((isResult: boolean) => void) | undefined
+  declare onAnswer: ((isResult: boolean) => void) | undefined
 
   constructor(
     serial: number,
@@ -73,6 +73,25 @@ export class Request {
     return this.spelling === undefined ? spell(this.clientKey) : this.spelling.toString()
   }
 }
+
+/** Most requests never need these: they cost nothing until they are set. */
+Object.assign(Request.prototype, {
+  formerClient: undefined,
+  strayUntilMs: 0,
+  isWaived: false,
+  timer: undefined,
+  row: undefined,
+  tongue: undefined,
+  taskId: undefined,
+  sessionId: undefined,
+  sessionAtWorker: undefined,
+  uri: undefined,
+  token: undefined,
+  tokenSpelling: undefined,
+  wantsLog: false,
+  observed: 0,
+  onAnswer: undefined,
+})
 
 export interface Question {
   readonly worker: Worker

@@ -27,6 +27,7 @@ import { WaitingRoom } from './waiting-room.ts'
 
 const BUS_PREFIX = Buffer.from('"bus::')
 const BACKSLASH = 0x5c
+const OPEN_OBJECT = 0x7b
 
 export class Router {
   readonly #board: Switchboard
@@ -59,7 +60,8 @@ export class Router {
 
   /** A line has come from `peer`; its newline stands at `end`. */
   takeLine(peer: Peer, bytes: Buffer, start: number, end: number): void {
-    if (isBlank(bytes, start, end)) return
+    // A message begins with a brace: only what does not may be blank.
+    if (bytes[start] !== OPEN_OBJECT && isBlank(bytes, start, end)) return
     const shape = this.#board.envelope.read(bytes, start, end)
     if (peer.kind === 'client') this.#fromClient(peer, shape)
     else this.#fromWorker(peer, shape)
