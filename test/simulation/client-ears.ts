@@ -103,11 +103,18 @@ function demandEntitled(client: SimClient, line: WorkerLine, text: string): void
   demand(isMine, 'nobody else sees it', () => `${client} got what is for ${line.to}: ${text}`)
 }
 
+/** The session may have become this client's, or may be several clients' by the same name. */
+function mayHave(client: SimClient, { to, author }: WorkerLine, session: string): boolean {
+  if (client.claimed.has(session) || author.isCommon(session, client)) return true
+  // When its owner has gone, a name is as good as new.
+  return typeof to === 'object' && !to.isListening && client.world.contested.has(session)
+}
+
 const entitled = {
   one: (client: SimClient, line: WorkerLine) =>
     line.to === client ||
     (line.to === undefined && client.world.scenario.isMixed) ||
-    (line.session !== undefined && (client.claimed.has(line.session) || line.author.isCommon(line.session, client))),
+    (line.session !== undefined && mayHave(client, line, line.session)),
   everyone: (client: SimClient, line: WorkerLine) => client.pool === line.author.pool || client.world.scenario.isMixed,
   // Who has the worker for itself hears whatever it says of its resources.
   subscribers: (client: SimClient, line: WorkerLine) =>

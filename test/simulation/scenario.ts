@@ -41,7 +41,7 @@ export function drawScenario(chance: Chance): Scenario {
     [1, 3],
   ])
   for (let i = 0; i < count; i++) pools.push(drawPool(chance, `p${i}`, limits, tongues))
-  return {
+  const scenario = {
     spec: { pools, defaultPool: chance.is(0.5) ? pools[0]!.id : undefined, limits },
     tongues,
     isMixed: chance.is(0.15),
@@ -51,6 +51,13 @@ export function drawScenario(chance: Chance): Scenario {
     reloads: chance.is(0.2),
     malice: chance.pick([0, 0.1, 0.3, 0.6]),
   }
+  return { ...scenario, spec: { ...scenario.spec, pools: pools.map((pool) => maybeLazy(chance, pool)) } }
+}
+
+/** Some pools start their workers only when they are needed, and let them go when they are not. */
+function maybeLazy(chance: Chance, pool: PoolSpec): PoolSpec {
+  if (pool.sharing !== 'shared' || !chance.is(0.15)) return pool
+  return { ...pool, isLazy: true, ...(chance.is(0.5) ? { idleTimeoutMs: 300 } : {}) }
 }
 
 function drawLimits(chance: Chance): Limits {

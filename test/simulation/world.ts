@@ -269,8 +269,9 @@ export class World {
   }
 
   /** Contract 7.2: `max_restarts` in `restart_window_sec`, per worker. */
-  #countRestart(worker: WorkerId, generation: number, { limits }: PoolSpec): void {
-    if (generation === 1) return
+  #countRestart(worker: WorkerId, generation: number, { limits, idleTimeoutMs }: PoolSpec): void {
+    // One that was sent to sleep is woken without being counted.
+    if (generation === 1 || idleTimeoutMs !== undefined) return
     const recentMs = (this.#restartsMs.get(worker) ?? []).filter((atMs) => atMs > this.nowMs - limits.restartWindowMs)
     recentMs.push(this.nowMs)
     this.#restartsMs.set(worker, recentMs)
