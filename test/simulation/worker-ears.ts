@@ -13,7 +13,7 @@ export function hearAsWorker(worker: SimWorker, text: string): void {
   demand(line instanceof ClientLine, 'nobody else sees it', () => `${worker} got what no client wrote: ${text}`)
   const isOther = line.method === 'initialize' && idKey(idIn(text)!) !== idKey(line.idRaw!)
   // The first worker may have died before it read it: then this is the second time for all we know.
-  if (isOther && (line.receiver !== undefined || !isOdd(line.idRaw!))) return hearRepeated(worker, line, text)
+  if (isOther) return hearRepeated(worker, line, text)
   demand(line.receiver === undefined, 'answered once', () => `${worker} got what ${line.receiver} has got: ${text}`)
   line.receiver = worker
   demandPlace(worker, line, text)
