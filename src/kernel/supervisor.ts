@@ -239,7 +239,10 @@ export class Supervisor {
 
   #bury(worker: Worker): void {
     // Its own queue is read by nobody: what it asked in its last words is not to hold up the rest of them.
+    const { generation } = worker
     while (worker.blockedOn === worker.gate && !worker.isDeaf) this.#flow.discard(worker)
+    // One of them may have been its end.
+    if (worker.state !== 'dying' || worker.generation !== generation) return
     // Last words that wait behind a full queue are still owed; the clock of that queue decides how long.
     if (worker.blockedOn !== undefined && !worker.isDeaf && !worker.isFinished) return this.#mourn(worker)
     this.#core.actions.push({ do: 'stop-worker', worker: worker.id, generation: worker.generation, how: 'bury' })
