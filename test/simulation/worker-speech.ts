@@ -144,7 +144,8 @@ function updateAcp(worker: SimWorker, { line, announces }: Received): void {
   const name = announces ?? line?.sessions[0]
   if (line === undefined || name === undefined) return
   const params = `,"sessionId":${JSON.stringify(name)}`
-  const of = { to: line.author, session: name, isEarly: announces !== undefined || !worker.owners.has(name) }
+  const isKnown = announces === undefined && worker.owners.has(name) && worker.temper !== 'lying'
+  const of = { to: line.author, session: name, isEarly: !isKnown }
   if (chance.is(0.7)) worker.say(draft(worker, 'session/update', { params }), of)
   else ask(worker, chance.pick(['session/request_permission', 'fs/read_text_file']), { params }, of)
 }
