@@ -157,14 +157,16 @@ export class Handshakes {
   #fail(worker: Worker): void {
     const { envelope } = this.#board
     const error = envelope.bytes.utf8Slice(envelope.startOf(FIELD.error), envelope.endOf(FIELD.error))
-    const guests = this.#takeGuests(worker)
-    for (const { client, idSpelling, wants } of guests) {
-      if (wants !== 'welcome') continue
+    const guests = this.#guests.get(worker) ?? []
+    this.#guests.set(
+      worker,
+      guests.filter(({ wants }) => wants === 'welcome'),
+    )
+    for (const { client, idSpelling } of this.#takeGuests(worker)) {
       this.#board.flow.sendLine(client, Buffer.from(`{"jsonrpc":"2.0","id":${idSpelling},"error":${error}}\n`))
       if (client.state === 'half-closed') this.#board.host.maybeFinish(client)
     }
-    const others = guests.filter(({ wants }) => wants !== 'welcome')
-    for (const { client } of others) client.pendingCount++
+    const others = guests.filter(({ wants, client }) => wants !== 'welcome' && client.state !== 'closed')
     if (others.length > 0) this.#guests.set(worker, others)
     // It is of no use as it is: asking costs nothing, however often others ended over the question.
     if (this.#isEraOpen(worker.pool)) this.#probe(worker, () => this.#giveUp(worker))
@@ -258,6 +260,7 @@ export class Handshakes {
   #unpark(bond: Bond): void {
     const { gate, lines } = this.#takeParked(bond)
     for (const { line, isRequest } of lines) {
+      if (isRequest) bond.client.pendingCount--
       this.#board.envelope.read(line, 0, line.length - 1)
       this.#route(bond.client, isRequest)
     }
@@ -267,6 +270,7 @@ export class Handshakes {
   #refuseParked(bond: Bond, reason: 'worker_exited' | 'shutting_down'): void {
     const { gate, lines } = this.#takeParked(bond)
     for (const { line, isRequest } of lines) {
+      if (isRequest) bond.client.pendingCount--
       this.#board.envelope.read(line, 0, line.length - 1)
       this.#board.refuse(bond.client, isRequest, reason, { pool: bond.worker.pool.spec.id })
     }
@@ -277,7 +281,6 @@ export class Handshakes {
     const parked = this.#parked.get(bond)!
     this.#parked.delete(bond)
     bond.isParking = false
-    for (const { isRequest } of parked.lines) if (isRequest) bond.client.pendingCount--
     return parked
   }
 
@@ -301,11 +304,14 @@ export class Handshakes {
     }
   }
 
-  #takeGuests(worker: Worker): readonly Guest[] {
+  /** Each is owed its answer until its turn comes, so that no client is taken for done before its last one. */
+  *#takeGuests(worker: Worker): Generator<Guest> {
     const guests = this.#guests.get(worker) ?? []
     this.#guests.delete(worker)
-    for (const { client } of guests) client.pendingCount--
-    return guests
+    for (const guest of guests) {
+      guest.client.pendingCount--
+      if (guest.client.state !== 'closed') yield guest
+    }
   }
 
   #answer(guest: Guest, worker: Worker): void {
