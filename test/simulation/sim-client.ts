@@ -201,12 +201,12 @@ export class SimClient {
 
   #send(line: ClientLine, text: string): ClientLine {
     const { chance, nowMs } = this.world
-    const isTooLong = text.length > this.maxLineBytes
+    const end = this.#omitsNewline ? '' : chance.is(0.9) ? '\n' : chance.pick(['\r\n', '\n\n', '\n \r\n'])
+    const isTooLong = text.length + Math.max(0, end.indexOf('\n')) > this.maxLineBytes
     const sent = isTooLong ? new ClientLine(line.serial, this, { ...line, kind: 'fault' }) : line
     this.world.lines[line.serial] = sent
     this.hasSpoken = true
     sent.sentAtMs = nowMs
-    const end = this.#omitsNewline ? '' : chance.is(0.9) ? '\n' : chance.pick(['\r\n', '\n\n', '\n \r\n'])
     this.world.tell(() => `${this} writes ${text}`)
     // The newline of the message itself, not what follows it.
     const newline = end.indexOf('\n')
