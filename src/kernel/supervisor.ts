@@ -59,7 +59,7 @@ export class Supervisor {
 
   /** Somebody wants a worker of the pool: one that starts on demand does so now. */
   wake(pool: Pool): void {
-    if (!pool.spec.isLazy || pool.isRetired || pool.isExpectingWorker) return
+    if (!pool.spec.isLazy || pool.isRetired || pool.isExpectingWorker || this.#core.phase !== 'running') return
     const worker = pool.workers.find(({ state }) => state === 'stopped')
     if (worker !== undefined) this.#wakeUp(worker)
   }
@@ -305,7 +305,7 @@ export class Supervisor {
       this.#mourners.workerLeft(pool)
     }
     // Whoever came while it was ending waits for the next; who waited for a start that failed is told.
-    if (pool.spec.isLazy && worker.pid !== undefined && pool.waiting.length > 0) return this.wake(pool)
+    if (worker.pid !== undefined && pool.waiting.length > 0) this.wake(pool)
     this.#maybeEmptied(pool)
   }
 
