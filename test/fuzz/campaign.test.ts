@@ -92,7 +92,8 @@ describe('a planted bug', () => {
       expect(run.status, run.text).toBe(1)
       expect(run.text).toContain('FOUND')
       const kept = readFileSync(join(root, 'corpus', `${target === 'unix' ? 'doors' : target}.txt`), 'utf8')
-      expect(kept.split('\n')[0]!.length).toBeLessThan(200)
+      // At a door several connections are under way: what can be left out depends on which of them is found out first.
+      expect(kept.split('\n')[0]!.length).toBeLessThan(target === 'unix' ? 2_000 : 200)
     },
     TIMEOUT_MS,
   )
