@@ -149,7 +149,9 @@ function inspectPeer(core: Core, peer: Peer, source: Peer | undefined): void {
   const isFilled = retainedBytes > limitBytes && retainedBytes > (retainedBefore.get(peer) ?? 0)
   retainedBefore.set(peer, retainedBytes)
   const isUnstopped = source !== undefined && source.blockedOn === undefined && !source.isDeaf
-  if (isFilled && isUnstopped && peer.gate.sources.size === 0)
+  // All that waited for a lease comes at once, whoever is being read from.
+  const isLeased = peer.kind === 'worker' && peer.pool.spec.sharing === 'lease'
+  if (isFilled && isUnstopped && !isLeased && peer.gate.sources.size === 0)
     demand(
       false,
       'bounded',
