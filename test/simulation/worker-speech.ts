@@ -123,7 +123,7 @@ function updateSession(worker: SimWorker, { line }: Received): void {
   if (line === undefined || name === undefined) return talkToNobody(worker)
   // Where tongues are mixed the session may mean nothing to the bus.
   const during = worker.world.scenario.isMixed ? line : undefined
-  const of = { to: line.author, session: name, during }
+  const of = { to: line.author, session: name, during, isEarly: during !== undefined }
   const about = chance.is(0.5) ? { sessionId: name } : { params: `,"sessionId":${JSON.stringify(name)}` }
   if (chance.is(0.7)) worker.say(draft(worker, 'update', about), of)
   else ask(worker, 'question', about, of)
@@ -144,7 +144,8 @@ function updateAcp(worker: SimWorker, { line, announces }: Received): void {
   const name = announces ?? line?.sessions[0]
   if (line === undefined || name === undefined) return
   const params = `,"sessionId":${JSON.stringify(name)}`
-  const isKnown = announces === undefined && worker.owners.has(name) && worker.temper !== 'lying'
+  const isClaimed = worker.world.clients.some((client) => client.claimed.has(name))
+  const isKnown = announces === undefined && worker.owners.has(name) && worker.temper !== 'lying' && !isClaimed
   const of = { to: line.author, session: name, isEarly: !isKnown }
   if (chance.is(0.7)) worker.say(draft(worker, 'session/update', { params }), of)
   else ask(worker, chance.pick(['session/request_permission', 'fs/read_text_file']), { params }, of)
