@@ -21,7 +21,8 @@ export function hear(client: SimClient, text: string): void {
     demand(line.receivers.length === 0, 'nobody else sees it', () => `${client} got what another has got: ${text}`)
   line.receivers.push(client)
   hearKind[line.kind](client, line, text)
-  if (line.isEarly) return
+  // Held until its session was announced, or handed over with its session.
+  if (line.isEarly || (typeof line.to === 'object' && line.to !== client)) return
   const last = client.lastHeard.get(line.author) ?? -1
   demand(line.serial > last, 'order kept', () => `${client} got ${last} of ${line.author} before ${text}`)
   client.lastHeard.set(line.author, line.serial)

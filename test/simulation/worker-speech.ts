@@ -146,7 +146,8 @@ function updateAcp(worker: SimWorker, { line, announces }: Received): void {
   const params = `,"sessionId":${JSON.stringify(name)}`
   const isClaimed = worker.world.clients.some((client) => client.claimed.has(name))
   const isKnown = announces === undefined && worker.owners.has(name) && worker.temper !== 'lying' && !isClaimed
-  const of = { to: line.author, session: name, isEarly: !isKnown }
+  const during = worker.world.scenario.isMixed ? line : undefined
+  const of = { to: line.author, session: name, during, isEarly: !isKnown }
   if (chance.is(0.7)) worker.say(draft(worker, 'session/update', { params }), of)
   else ask(worker, chance.pick(['session/request_permission', 'fs/read_text_file']), { params }, of)
 }
