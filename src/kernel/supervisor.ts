@@ -136,7 +136,10 @@ export class Supervisor {
   endBroken(worker: Worker, reason: 'worker_exited' | 'worker_stalled', detail: Record<string, unknown>): void {
     worker.ending ??= { reason, detail }
     this.#core.log('warn', 'worker is ended', { ...about(worker), reason, ...detail })
+    const { generation } = worker
     this.step(worker, 'broken')
+    // It was dying already and is buried; one that starts on demand may even be there again.
+    if (worker.generation !== generation) return
     this.#mourners.workerEnded(worker)
     this.#flow.forget(worker)
   }
