@@ -201,7 +201,6 @@ const JUSTIFIED: Partial<Record<Reason, (client: SimClient, line: ClientLine) =>
   },
   session_not_owned: ({ named, world }, line) =>
     line.sessions.some((name) => !named.has(name) || name.startsWith('common') || world.contested.has(name)),
-  too_many_sessions: ({ world }) => world.spec.limits.maxSessionsPerClient < 50,
   too_many_pending: ({ world }) => world.spec.limits.maxPendingPerClient < 4_096,
   pool_required: ({ addressing, world }) => addressing === 'none' && world.spec.defaultPool === undefined,
   unknown_pool: ({ world }, line) => world.hasReloaded || line.pool === 'nowhere',
