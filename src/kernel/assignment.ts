@@ -40,6 +40,14 @@ export class Assignment {
     return worker
   }
 
+  /** A worker for what the bus answers itself, which waits for nobody's lease: one whose welcome is known. */
+  hostOf(client: Client, pool: Pool): Worker | undefined {
+    if (pool.spec.sharing !== 'lease') return undefined
+    const bond = client.bonds.get(pool.spec.id)
+    if (bond?.isCurrent) return bond.worker
+    return pool.workers.find((worker) => worker.isReady && worker.greeting === 'done')
+  }
+
   #shared(client: Client, pool: Pool): Worker | undefined {
     const bond = client.bonds.get(pool.spec.id)
     if (bond === undefined) return preferredOf(client, pool) ?? pool.next()

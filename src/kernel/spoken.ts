@@ -51,11 +51,13 @@ export class Spoken {
     const parking = client.bonds.get(pool.spec.id)
     if (parking?.isParking && this.#links.handshakes.parks(parking, isRequest)) return
     const bound = named === undefined ? this.#taskWorker(client, pool, row) : client.sessions.get(named)?.worker
-    const worker = this.#links.assignment.choose(client, pool, isRequest, bound)
+    const { assignment } = this.#links
+    const host = isAnsweredHere(row, isRequest) ? assignment.hostOf(client, pool) : undefined
+    const worker = host ?? assignment.choose(client, pool, isRequest, bound)
     if (worker === undefined) return
     this.#speak(client, worker, tongue, row, named, isRequest)
     // What the bus answered itself holds no lease.
-    this.#links.assignment.maybeRelease(worker)
+    assignment.maybeRelease(worker)
   }
 
   /** A task is known where it was started only. */
@@ -265,6 +267,12 @@ export class Spoken {
 /** What such a row says has no answer; sent with an id it is refused, since a worker may stay silent. */
 function isNotification({ cancels, answersToken, confirms }: ClientRow): boolean {
   return cancels !== undefined || answersToken !== undefined || confirms === true
+}
+
+/** The handshake and pings, where the bus does them for all clients of a worker. */
+function isAnsweredHere(row: ClientRow | undefined, isRequest: boolean): boolean {
+  if (row === undefined) return false
+  return row.confirms === true || (isRequest && (row.opens === 'once' || row.local === 'pong'))
 }
 
 /** Sessions that answers under way may bring. */

@@ -69,7 +69,7 @@ describe('a slow client', () => {
     stuck.pause()
     stuck.send(flood(1, 's', { pool: 'floods' }))
     const before = await bus.statusWhere('the queue is full', isFull)
-    await bus.statusWhere('the stuck client is closed', (status) => status.clients === 1, 5_000)
+    await bus.statusWhere('the stuck client is closed', (status) => status.clients === 1)
     const after = await bus.status()
     expect(after.workers.map((each) => [each.pid, each.restarts])).toEqual(before.workers.map((each) => [each.pid, 0]))
     expect(await other.ask({ id: 1, method: 'm', pool: 'echo' })).toMatchObject({ result: {} })

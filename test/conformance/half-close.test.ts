@@ -120,7 +120,7 @@ describe('in stdio mode', () => {
     const bus = await startBus({ config: config(pool('echo')), doors: ['stdio'] })
     bus.child.stdout!.destroy()
     bus.child.stdin!.write('{"id":1,"method":"m"}\n')
-    const exit = await Promise.race([bus.exit, eventually('the end', () => bus.hasExited, 5_000).then(() => bus.exit)])
+    const exit = await Promise.race([bus.exit, eventually('the end', () => bus.hasExited).then(() => bus.exit)])
     expect(exit.signal).toBe(null)
   })
 })

@@ -22,7 +22,7 @@ import {
 import { type Bus, startBus, testWorkspace } from '../support/bus.ts'
 import { config, pool } from '../support/pools.ts'
 import { sharedBus } from '../support/shared-bus.ts'
-import { within } from '../support/waiting.ts'
+import { PATIENCE_MS, within } from '../support/waiting.ts'
 
 const everything = {
   id: 'everything',
@@ -209,7 +209,7 @@ describe('the bus goes', () => {
     const first = reader.read()
     await kill(bus)
     expect((await first).value).toMatchObject({ id: 1, error: { data: { reason: 'bus_gone' } } })
-    await expect(within(5_000, 'the end', reader.read())).rejects.toBeInstanceOf(BusGone)
+    await expect(within(PATIENCE_MS, 'the end', reader.read())).rejects.toBeInstanceOf(BusGone)
     expect(await connection.closed).toBeInstanceOf(BusGone)
   })
 

@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { text } from 'node:stream/consumers'
 import { busCommand } from '../support/bus.ts'
 import { LineClient } from '../support/line-client.ts'
-import { within } from '../support/waiting.ts'
+import { PATIENCE_MS, within } from '../support/waiting.ts'
 import type { Workspace } from '../support/workspace.ts'
 
 export interface Ended {
@@ -39,6 +39,6 @@ export function startShim(workspace: Workspace, ...args: string[]): Shim {
     child,
     host: new LineClient(child.stdout, child.stdin),
     said: text(child.stderr),
-    ended: (timeoutMs = 5_000) => within(timeoutMs, 'connect to end', exit),
+    ended: (timeoutMs = PATIENCE_MS) => within(timeoutMs, 'connect to end', exit),
   }
 }

@@ -94,7 +94,7 @@ function textOf(update: SessionUpdate): string {
 }
 
 /** Waits until something has become true. */
-export async function until(isTrue: () => boolean, timeoutMs = 5000): Promise<void> {
+export async function until(isTrue: () => boolean, timeoutMs = 15_000): Promise<void> {
   const deadline = Date.now() + timeoutMs
   while (!isTrue()) {
     if (Date.now() > deadline) throw new Error('waited in vain')

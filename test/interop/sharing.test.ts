@@ -112,6 +112,20 @@ describe('lease', () => {
       expect((await client.ask({ jsonrpc: '2.0', id: 'p', method: 'ping' })).result).toEqual({})
   })
 
+  test('nor do they wait for one: a client that comes while another works is welcomed at once', async () => {
+    const bus = await startBus({ config: puppet({ sharing: 'lease' }) })
+    const [holder, other] = await greeted(bus, 2)
+    holder!.send(call('held', []))
+    await hears(bus, 'the call', ({ id }) => id === 'held')
+    other!.send(call('waits', [DONE]))
+    await bus.statusWhere('it waits', ({ outstanding }) => outstanding === 2)
+    const late = await bus.connect()
+    expect((await shakeHands(late)).serverInfo.name).toBe('puppet')
+    for (const client of [late, other!])
+      expect((await client.ask({ jsonrpc: '2.0', id: 'p', method: 'ping' })).result).toEqual({})
+    expect(timesHeard(bus, 'initialize')).toBe(1)
+  })
+
   test('first in, first out; the holder’s new requests queue behind whoever waits', async () => {
     const bus = await startBus({ config: puppet({ sharing: 'lease' }) })
     const [one, two, three] = await greeted(bus, 3)

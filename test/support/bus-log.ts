@@ -1,6 +1,6 @@
 /** The stderr of a bus as it arrives, line by line; JSON lines are parsed, other lines keep their text only. */
 import type { Readable } from 'node:stream'
-import { eventually } from './waiting.ts'
+import { eventually, PATIENCE_MS } from './waiting.ts'
 
 export interface LogLine {
   readonly text: string
@@ -30,7 +30,7 @@ export class BusLog {
   }
 
   /** The first line, now or later, that matches. */
-  async line(what: RegExp | ((line: LogLine) => boolean), timeoutMs = 5_000): Promise<LogLine> {
+  async line(what: RegExp | ((line: LogLine) => boolean), timeoutMs = PATIENCE_MS): Promise<LogLine> {
     const test = what instanceof RegExp ? (line: LogLine) => what.test(line.text) : what
     return eventually(`a log line ${what}`, () => this.find(test), timeoutMs)
   }

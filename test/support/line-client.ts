@@ -4,7 +4,7 @@
  */
 import { connect, type Socket } from 'node:net'
 import type { Readable, Writable } from 'node:stream'
-import { sleep, within } from './waiting.ts'
+import { PATIENCE_MS, sleep, within } from './waiting.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: what a peer says has no type; tests look into it
 export type Message = any
@@ -51,7 +51,7 @@ export class LineClient {
   }
 
   /** The next line as bytes, without its newline. */
-  async nextLine(timeoutMs = 5_000): Promise<Buffer> {
+  async nextLine(timeoutMs = PATIENCE_MS): Promise<Buffer> {
     const end = Date.now() + timeoutMs
     while (this.#next >= this.lines.length) {
       if (this.#ended) throw new Error('closed before the awaited line')
@@ -61,25 +61,25 @@ export class LineClient {
   }
 
   /** The next line, parsed. */
-  async next(timeoutMs = 5_000): Promise<Message> {
+  async next(timeoutMs = PATIENCE_MS): Promise<Message> {
     return JSON.parse((await this.nextLine(timeoutMs)).toString())
   }
 
   /** The next `count` messages. */
-  async take(count: number, timeoutMs = 5_000): Promise<Message[]> {
+  async take(count: number, timeoutMs = PATIENCE_MS): Promise<Message[]> {
     const taken: Message[] = []
     while (taken.length < count) taken.push(await this.next(timeoutMs))
     return taken
   }
 
   /** Sends a request and gives the answer with its id; other lines in between stay out of sight. */
-  async ask(message: Record<string, unknown>, timeoutMs = 5_000): Promise<Message> {
+  async ask(message: Record<string, unknown>, timeoutMs = PATIENCE_MS): Promise<Message> {
     this.send(message)
     return this.answerTo(message['id'], timeoutMs)
   }
 
   /** The first line from here on that answers `id`. */
-  async answerTo(id: unknown, timeoutMs = 5_000): Promise<Message> {
+  async answerTo(id: unknown, timeoutMs = PATIENCE_MS): Promise<Message> {
     for (;;) {
       const message = await this.next(timeoutMs)
       if (message.id === id && message.method === undefined) return message
@@ -94,13 +94,13 @@ export class LineClient {
     const id = `taken-${++this.#marks}`
     this.send({ id, method: 'bus::taken' })
     const isMark = (line: Buffer) => line.includes(`"${id}"`)
-    const end = Date.now() + 5_000
+    const end = Date.now() + PATIENCE_MS
     while (!this.lines.some(isMark)) await this.#change(end - Date.now(), 'the bus to take what was sent')
     this.lines.splice(this.lines.findIndex(isMark), 1)
   }
 
   /** Everything that comes until the bus closes this connection. */
-  async untilClosed(timeoutMs = 5_000): Promise<Message[]> {
+  async untilClosed(timeoutMs = PATIENCE_MS): Promise<Message[]> {
     const end = Date.now() + timeoutMs
     while (!this.#ended) await this.#change(end - Date.now(), 'the bus to close the connection')
     const rest = this.lines.slice(this.#next).map((line) => JSON.parse(line.toString()))

@@ -6,6 +6,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 export { sleep }
 
+/** A fact that is coming comes on a busy machine too. */
+export const PATIENCE_MS = 15_000
+
 /** Settles with `promise`, or fails after `timeoutMs` naming what was awaited. */
 export async function within<T>(timeoutMs: number, what: string, promise: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined
@@ -23,7 +26,7 @@ export async function within<T>(timeoutMs: number, what: string, promise: Promis
 export async function eventually<T>(
   what: string,
   probe: () => T | undefined | false | Promise<T | undefined | false>,
-  timeoutMs = 5_000,
+  timeoutMs = PATIENCE_MS,
 ): Promise<T> {
   const end = Date.now() + timeoutMs
   for (;;) {
