@@ -26,6 +26,7 @@ export const MCP_LEGACY: Dialect = {
     unsubscribe: 'resources/unsubscribe',
   },
   revisions: ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25'],
+  batchRevisions: ['2025-03-26'],
   fromClient: {
     initialize: { opens: 'once' },
     'notifications/initialized': { confirms: true },

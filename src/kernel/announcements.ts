@@ -6,8 +6,9 @@
  * The worker is never paused for them; beyond the bound they are dropped and counted.
  */
 import { FIELD } from '../wire/fields.ts'
+import { elementsOf } from '../wire/json-array.ts'
 import { isSpace, skipSpace, skipValue } from '../wire/json-text.ts'
-import type { WorkerRow } from './dialect.ts'
+import { hasBatches, type WorkerRow } from './dialect.ts'
 import { FIXED } from './limits.ts'
 import type { Client, Worker } from './peers.ts'
 import type { Request } from './requests.ts'
@@ -43,6 +44,7 @@ export class Announcements {
       if (session !== undefined) core.sessions.end(session)
     }
     if (row?.opens === 'each') this.#learnCapabilities(client, worker)
+    if (row?.opens === 'once') this.#learnRevision(client, worker, request)
     if (row?.local === 'subscribe') this.#subscribed(client, worker, request)
   }
 
@@ -87,6 +89,12 @@ export class Announcements {
     worker.canClose = session?.close !== undefined && session.close !== null && session.close !== false
     const bond = client.bonds.get(worker.pool.spec.id)
     if (bond !== undefined) bond.canClose = worker.canClose
+  }
+
+  /** A worker of the client's own has welcomed it: both speak the revision that the answer names. */
+  #learnRevision(client: Client, worker: Worker, { tongue }: Request): void {
+    const revision = this.#board.envelope.text(FIELD.resultProtocolVersion)
+    client.hasBatches = worker.hasBatches = hasBatches(tongue!.dialect, revision)
   }
 
   #subscribed(client: Client, worker: Worker, { uri }: Request): void {
@@ -191,23 +199,6 @@ function memberOf(bytes: Buffer, start: number, end: number, key: string): Span 
     at = skipSpace(bytes, skipSpace(bytes, valueEnd, end) + 1, end)
   }
   return found
-}
-
-/** Where the elements of an array lie; `cutEnd` includes the comma behind. */
-function* elementsOf(bytes: Buffer, start: number, end: number): Generator<Span & { readonly cutEnd: number }> {
-  if (bytes[start] !== 0x5b) return
-  let at = start + 1
-  for (;;) {
-    while (at < end && isSpace(bytes[at]!)) at++
-    if (at >= end - 1) return
-    const behind = skipValue(bytes, at, end)
-    let next = behind
-    while (next < end && isSpace(bytes[next]!)) next++
-    const hasComma = bytes[next] === COMMA
-    yield { start: at, end: behind, cutEnd: hasComma ? next + 1 : behind }
-    if (!hasComma) return
-    at = next + 1
-  }
 }
 
 /** When the last element is cut, the comma before it goes too. */

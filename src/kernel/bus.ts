@@ -110,6 +110,7 @@ export class Bus {
       'call-cancelled': (event) =>
         this.#withClient(event.client, (client) => {
           endCall(client, event.id)
+          if (event.id !== undefined) this.#flow.excuse(client, event.id)
           this.#maybeFinish(client)
         }),
       'worker-reply': (event) =>

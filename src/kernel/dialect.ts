@@ -90,8 +90,14 @@ export interface Dialect {
   readonly words?: Readonly<Record<'initialized' | 'setLevel' | 'subscribe' | 'unsubscribe', string>>
   /** The revisions of a handshake that the bus does itself, oldest first. */
   readonly revisions?: readonly string[]
+  /** Those of them in which messages may come in one array, and are answered in one. */
+  readonly batchRevisions?: readonly string[]
   /** The code of an error for a cancelled request. */
   readonly cancelledCode: number
+}
+
+export function hasBatches({ batchRevisions }: Dialect, revision: string | undefined): boolean {
+  return revision !== undefined && batchRevisions?.includes(revision) === true
 }
 
 /** The dialects of a bus, found by what a client's first message shows. */

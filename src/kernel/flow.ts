@@ -4,6 +4,8 @@
  * Nothing is dropped here. A source is stopped in the middle of a chunk, after the line that filled the queue, and goes on
  * from there when the queue is below half. A peer that stays full too long is closed by `stuck.ts`.
  */
+import type { IdKey } from '../wire/envelope.ts'
+import type { Batches } from './batches.ts'
 import type { Core } from './core.ts'
 import { Gate, type Peer } from './peers.ts'
 
@@ -62,6 +64,30 @@ export class Flow {
 
   /** Queues `bytes[start, end)` for `to`; whoever is being read from pays for a full queue. */
   send(to: Peer, bytes: Buffer, start: number, end: number): void {
+    if (to.batches !== undefined && this.#keep(to, to.batches, bytes, start, end)) return
+    this.#queue(to, bytes, start, end)
+  }
+
+  /** There will be no answer to what the client asked with this id: an array of answers no longer waits for it. */
+  excuse(client: Peer, key: IdKey): void {
+    const { batches } = client
+    if (batches !== undefined) this.#sendDue(client, batches, batches.excuse(key))
+  }
+
+  /** True: the line is an answer that leaves together with others. */
+  #keep(to: Peer, batches: Batches, bytes: Buffer, start: number, end: number): boolean {
+    const due = batches.keep(bytes, start, end, to.outbox.limitBytes)
+    if (due !== undefined) this.#sendDue(to, batches, due)
+    return due !== undefined
+  }
+
+  #sendDue(to: Peer, batches: Batches, due: readonly Buffer[]): void {
+    if (batches.isEmpty) to.batches = undefined
+    for (const line of due) this.#queue(to, line, 0, line.length)
+    this.account(to)
+  }
+
+  #queue(to: Peer, bytes: Buffer, start: number, end: number): void {
     to.outbox.append(bytes, start, end)
     this.#touch(to)
     if (to.outbox.isFull) this.#stopSource(to)
@@ -127,6 +153,7 @@ export class Flow {
     peer.blockedOn = undefined
     peer.backlog = []
     peer.backlogBytes = 0
+    peer.batches = undefined
     peer.outbox.clear()
     this.full.delete(peer)
     this.#core.retainedBytes -= peer.countedBytes
@@ -189,11 +216,11 @@ export class Flow {
     const taken = peer.splitter.push(chunk, from, (bytes, start, end) => this.#take(peer, bytes, start, end))
     this.#source = source
     if (peer.splitter.overflowed && !peer.isDeaf) this.#host.overflowed(peer)
-    else if (taken < chunk.length && !peer.isDeaf) this.#keep(peer, chunk, taken)
+    else if (taken < chunk.length && !peer.isDeaf) this.#setAside(peer, chunk, taken)
   }
 
   /** The part of a chunk that was not looked at keeps the chunk: it is counted whole. */
-  #keep(peer: Peer, chunk: Buffer, from: number): void {
+  #setAside(peer: Peer, chunk: Buffer, from: number): void {
     peer.backlog.unshift(chunk)
     peer.backlogFrom = from
     peer.backlogBytes += chunk.length

@@ -6,6 +6,7 @@
  */
 import { FIELD } from '../wire/fields.ts'
 import type { Bond } from './bonds.ts'
+import { hasBatches } from './dialect.ts'
 import { type Client, Gate, type Worker } from './peers.ts'
 import type { Pool } from './pools.ts'
 import type { Switchboard } from './switchboard.ts'
@@ -148,6 +149,7 @@ export class Handshakes {
     worker.greeting = 'done'
     worker.welcome = { result, version: envelope.text(FIELD.resultProtocolVersion) ?? '' }
     worker.pool.tongue = this.#board.tongues.mcpLegacy
+    worker.hasBatches = hasBatches(worker.pool.tongue.dialect, worker.welcome.version)
     this.#board.tell(worker, { jsonrpc: '2.0', method: this.#board.tongues.mcpLegacy.dialect.words!.initialized })
     for (const guest of this.#takeGuests(worker)) this.#answer(guest, worker)
     supervisor.step(worker, 'started')
@@ -318,6 +320,7 @@ export class Handshakes {
     if (guest.wants !== 'welcome') return this.#turnAway(guest)
     const { result, version: spoken } = worker.welcome!
     const agreed = agreeOn(guest.version, spoken, this.#board.tongues.mcpLegacy)
+    guest.client.hasBatches = hasBatches(this.#board.tongues.mcpLegacy.dialect, agreed)
     const text = agreed === spoken ? result.toString() : withVersion(result, agreed)
     this.#board.answer(guest.client, guest.idSpelling, text)
   }

@@ -64,6 +64,8 @@ export const FIXED = {
   flushMs: 1_000,
   /** End of stdin -> SIGTERM -> SIGKILL of the group: the pause between two steps (7.4). */
   stopStepMs: 2_500,
+  /** Messages in one array, where the protocol allows that (4.3). */
+  maxBatchMessages: 1_024,
   /** Lines held for a session that is not announced yet, per worker (6.9). */
   maxHeldLines: 256,
   maxHeldBytes: 1 * MIB,

@@ -6,6 +6,7 @@
 
 import type { IdKey } from '../wire/envelope.ts'
 import { LineSplitter } from '../wire/frame.ts'
+import type { Batches } from './batches.ts'
 import type { Bond } from './bonds.ts'
 import { IdTable } from './id-table.ts'
 import type { WorkerState } from './lifecycle.ts'
@@ -36,6 +37,10 @@ abstract class PeerBase {
   blockedOn: Gate | undefined
   isPaused = false
   isDirty = false
+  /** It may send several messages in one array (contract 4.3). */
+  hasBatches = false
+  /** Answers that are kept until all of an array have come; undefined: none are. */
+  batches: Batches | undefined
   /** No more lines are taken from it. */
   isDeaf = false
   /** It has ended its writing side; once all its lines are taken it is finished. */
@@ -57,7 +62,7 @@ abstract class PeerBase {
   }
 
   get retainedBytes(): number {
-    return this.outbox.retainedBytes + this.splitter.retainedBytes + this.backlogBytes
+    return this.outbox.retainedBytes + this.splitter.retainedBytes + this.backlogBytes + (this.batches?.bytes ?? 0)
   }
 }
 
@@ -211,6 +216,7 @@ export class Worker extends PeerBase {
     this.stuckMs = 0
     this.aliasesAll = false
     this.strayUntilMs = 0
+    this.hasBatches = false
     this.greeting = 'none'
     this.welcome = undefined
     this.level = -1

@@ -4,11 +4,12 @@
  * It reads the envelope, sorts out what cannot be routed, and hands the rest to `inbound.ts` or `outbound.ts`. Invariant:
  * a line reaches the peer it is meant for or nobody.
  */
-import { Envelope, SHAPE, type Shape } from '../wire/envelope.ts'
+import { BAD_PARAMS_SESSION, Envelope, SHAPE, type Shape } from '../wire/envelope.ts'
 import { FIELD } from '../wire/fields.ts'
 import { isSpace } from '../wire/json-text.ts'
 import { Announcements } from './announcements.ts'
 import { Assignment } from './assignment.ts'
+import { Batches, messagesIn, unpack } from './batches.ts'
 import { Calls } from './calls.ts'
 import { Farewells } from './farewells.ts'
 import { Handshakes } from './handshakes.ts'
@@ -104,6 +105,7 @@ export class Router {
 
   #fromClient(client: Client, shape: Shape): void {
     const { core, envelope } = this.#board
+    if (shape === SHAPE.bad && client.hasBatches && envelope.isArray) return this.#takeBatch(client)
     core.totals.linesFromClients++
     if (shape === SHAPE.notJson) return this.#board.closeFor(client, 'not_json', 'null')
     if (shape === SHAPE.bad)
@@ -111,16 +113,29 @@ export class Router {
     const isFirst = !client.hasSpoken
     client.hasSpoken = true
     if (shape === SHAPE.response) return this.#takeAnswer(client)
-    if (envelope.hasBadParamsSession) {
-      const problem = 'params.sessionId must be a string of at most 1 KiB'
-      return this.#board.closeFor(client, 'bad_envelope', envelope.idSpelling(), problem)
-    }
+    if (envelope.hasBadParamsSession)
+      return this.#board.closeFor(client, 'bad_envelope', envelope.idSpelling(), BAD_PARAMS_SESSION)
     const isRequest = shape === SHAPE.request
     if (client.isInternal) return this.#inbound.route(client, isRequest)
     if (this.#isForBus()) return this.#takeBusMethod(client, isRequest, isFirst)
     if (!isRequest && client.isCaller && this.#calls.takeCancel(client)) return
     if (this.#calls.isAgentNamed()) return this.#calls.takeFromClient(client, isRequest)
     this.#inbound.route(client, isRequest)
+  }
+
+  /** Several messages in one array: all of them are sound, or none is taken. Their answers leave in one array too. */
+  #takeBatch(client: Client): void {
+    const { envelope } = this.#board
+    const { lines, keys, problem } = unpack(envelope)
+    if (problem !== undefined) return this.#board.closeFor(client, 'bad_envelope', 'null', problem)
+    if (keys.length > 0) {
+      client.batches ??= new Batches()
+      client.batches.open(keys)
+    }
+    for (const line of lines) {
+      if (client.state !== 'open') return
+      this.#fromClient(client, envelope.read(line, 0, line.length - 1))
+    }
   }
 
   #isForBus(): boolean {
@@ -168,6 +183,15 @@ export class Router {
   // ---- from a worker ----
 
   #fromWorker(worker: Worker, shape: Shape): void {
+    const { envelope } = this.#board
+    if (shape !== SHAPE.bad || !worker.hasBatches || !envelope.isArray) return this.#takeFromWorker(worker, shape)
+    for (const line of messagesIn(envelope)) {
+      if (worker.isDeaf) return
+      this.#takeFromWorker(worker, envelope.read(line, 0, line.length - 1))
+    }
+  }
+
+  #takeFromWorker(worker: Worker, shape: Shape): void {
     this.#board.core.totals.linesFromWorkers++
     if (shape === SHAPE.response) return this.#outbound.deliverAnswer(worker)
     if (shape === SHAPE.request || shape === SHAPE.notification) {

@@ -152,6 +152,7 @@ export class Switchboard {
     const { client, worker } = request
     if (client === undefined) return
     this.core.requests.waive(request)
+    this.flow.excuse(client, request.clientKey)
     this.observation.failed(request)
     this.supervisor.maybeDismiss(worker)
     if (client.state === 'half-closed') this.host.maybeFinish(client)

@@ -5,7 +5,7 @@
  * what kind of message a line is (contract 3.5, 4.3) and nothing about where it goes. Values are decoded only when asked.
  */
 import { FIELD, FIELD_NAMES, type Field } from './fields.ts'
-import { isDigit, MINUS, QUOTE } from './json-text.ts'
+import { isDigit, MINUS, QUOTE, skipSpace } from './json-text.ts'
 import {
   MAX_TEXT_BYTES,
   NOTE_COUNT,
@@ -31,7 +31,9 @@ export type IdKey = number | string | bigint
 export type ValueType = 'absent' | 'string' | 'number' | 'null' | 'other'
 
 const LOWER_N = 0x6e
+const OPEN_ARRAY = 0x5b
 const MAX_ID_BYTES = 1024
+export const BAD_PARAMS_SESSION = 'params.sessionId must be a string of at most 1 KiB'
 const NO_BYTES = Buffer.alloc(0)
 
 /** Whose notes lie in the memory of the scanner. */
@@ -67,6 +69,11 @@ export class Envelope {
     if (reader !== undefined) reader.#notes = reader.#notes.slice()
     reader = this
     this.#notes = notes
+  }
+
+  /** The line is an array: of messages, perhaps. */
+  get isArray(): boolean {
+    return this.bytes[skipSpace(this.bytes, this.start, this.end)] === OPEN_ARRAY
   }
 
   has(field: Field): boolean {

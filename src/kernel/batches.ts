@@ -1,0 +1,113 @@
+/**
+ * Messages of a client that came in one array are answered in one (contract 4.3; JSON-RPC batches).
+ *
+ * The router never sees an array: its messages are taken one by one, and their answers wait here, at the client's door,
+ * until the last has come. Nothing else waits: questions and notifications pass. Invariant: what waits is never more than
+ * the client's queue may hold; beyond that the answers of an array leave in several.
+ */
+import { BAD_PARAMS_SESSION, Envelope, type IdKey, SHAPE } from '../wire/envelope.ts'
+import { FIELD } from '../wire/fields.ts'
+import { elementsOf } from '../wire/json-array.ts'
+import { FIXED } from './limits.ts'
+
+const NEWLINE = Buffer.from('\n')
+const OPEN = Buffer.from('[')
+const COMMA = Buffer.from(',')
+const CLOSE = Buffer.from(']\n')
+
+interface Batch {
+  /** The ids that are not answered, and how many requests have each. */
+  readonly owed: Map<IdKey, number>
+  answers: Buffer[]
+}
+
+const reader = new Envelope()
+
+/** The messages of the array at hand, each as a line of its own. */
+export function messagesIn({ bytes, start, end }: Envelope, atMost = Number.POSITIVE_INFINITY): Buffer[] {
+  const lines: Buffer[] = []
+  for (const element of elementsOf(bytes, start, end)) {
+    lines.push(Buffer.concat([bytes.subarray(element.start, element.end), NEWLINE]))
+    if (lines.length >= atMost) break
+  }
+  return lines
+}
+
+interface Unpacked {
+  readonly lines: readonly Buffer[]
+  /** The ids of the requests among them. */
+  readonly keys: IdKey[]
+  /** Why none of them is taken. */
+  readonly problem?: string
+}
+
+/** The messages of a client's array; all of them must be sound. */
+export function unpack(envelope: Envelope): Unpacked {
+  const lines = messagesIn(envelope, FIXED.maxBatchMessages + 1)
+  const keys: IdKey[] = []
+  if (lines.length === 0 || lines.length > FIXED.maxBatchMessages)
+    return { lines, keys, problem: `an array holds 1 to ${FIXED.maxBatchMessages} messages` }
+  for (const line of lines) {
+    const shape = envelope.read(line, 0, line.length - 1)
+    if (shape === SHAPE.bad) return { lines, keys, problem: envelope.problem }
+    if (shape !== SHAPE.response && envelope.hasBadParamsSession) return { lines, keys, problem: BAD_PARAMS_SESSION }
+    if (shape === SHAPE.request) keys.push(envelope.key(FIELD.id)!)
+  }
+  return { lines, keys }
+}
+
+export class Batches {
+  readonly #open: Batch[] = []
+  /** Of all the answers that wait. */
+  bytes = 0
+
+  get isEmpty(): boolean {
+    return this.#open.length === 0
+  }
+
+  /** Requests with these ids have come in one array. */
+  open(keys: readonly IdKey[]): void {
+    const owed = new Map<IdKey, number>()
+    for (const key of keys) owed.set(key, (owed.get(key) ?? 0) + 1)
+    this.#open.push({ owed, answers: [] })
+  }
+
+  /**
+   * The line `bytes[start, end)`, newline included, is on its way to the client. Undefined: it passes. Else it is kept, and
+   * the lines that are due now are given, if any.
+   */
+  keep(bytes: Buffer, start: number, end: number, limitBytes: number): readonly Buffer[] | undefined {
+    if (reader.read(bytes, start, end - 1) !== SHAPE.response) return undefined
+    const key = reader.key(FIELD.id)
+    const batch = key === undefined ? undefined : this.#strike(key)
+    if (batch === undefined) return undefined
+    batch.answers.push(Buffer.from(bytes.subarray(start, end - 1)))
+    this.bytes += end - 1 - start
+    return batch.owed.size === 0 || this.bytes > limitBytes ? this.#release(batch) : []
+  }
+
+  /** There will be no answer to a request with this id; gives the lines that waited for it alone. */
+  excuse(key: IdKey): readonly Buffer[] {
+    const batch = this.#strike(key)
+    return batch === undefined || batch.owed.size > 0 ? [] : this.#release(batch)
+  }
+
+  #strike(key: IdKey): Batch | undefined {
+    const batch = this.#open.find(({ owed }) => owed.has(key))
+    if (batch === undefined) return undefined
+    const count = batch.owed.get(key)!
+    if (count === 1) batch.owed.delete(key)
+    else batch.owed.set(key, count - 1)
+    return batch
+  }
+
+  #release(batch: Batch): readonly Buffer[] {
+    const { answers, owed } = batch
+    if (owed.size === 0) this.#open.splice(this.#open.indexOf(batch), 1)
+    if (answers.length === 0) return []
+    batch.answers = []
+    for (const answer of answers) this.bytes -= answer.length
+    const parts = answers.flatMap((answer, index) => [index === 0 ? OPEN : COMMA, answer])
+    return [Buffer.concat([...parts, CLOSE])]
+  }
+}
