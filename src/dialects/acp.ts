@@ -4,15 +4,13 @@
  */
 import type { Dialect } from '../kernel/dialect.ts'
 import { FIELD } from '../wire/fields.ts'
-import { CODE } from '../wire/jsonrpc.ts'
 
 export const ACP: Dialect = {
   name: 'acp',
   hasSessions: true,
   cuts: [FIELD.pool],
   sessionFields: [FIELD.sessionId, FIELD.paramsSessionId, FIELD.innerSessionId, FIELD.childSessionId],
-  cancelledCode: CODE.requestCancelled,
-  cancel: { method: '$/cancel_request', key: 'requestId', unlessMethods: ['initialize', 'session/prompt'] },
+  cancel: { method: '$/cancel_request', key: 'requestId' },
   farewell: { cancelTurn: 'session/cancel', closeSession: 'session/close' },
   fromClient: {
     initialize: { opens: 'each' },

@@ -5,7 +5,6 @@
  */
 import type { Dialect } from '../kernel/dialect.ts'
 import { FIELD } from '../wire/fields.ts'
-import { CODE } from '../wire/jsonrpc.ts'
 
 const listChanged = { to: ['everyone'] } as const
 /** Questions carry no address; only one client at the most can be meant. */
@@ -16,9 +15,8 @@ export const MCP_LEGACY: Dialect = {
   hasSessions: false,
   sessionFields: [],
   cuts: [FIELD.pool, FIELD.sessionId, FIELD.traceId],
-  cancelledCode: CODE.internalError,
   progressToken: FIELD.metaProgressToken,
-  cancel: { method: 'notifications/cancelled', key: 'requestId', unlessMethods: ['initialize'] },
+  cancel: { method: 'notifications/cancelled', key: 'requestId' },
   words: {
     initialized: 'notifications/initialized',
     setLevel: 'logging/setLevel',

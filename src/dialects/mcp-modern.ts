@@ -4,7 +4,6 @@
  */
 import type { Dialect } from '../kernel/dialect.ts'
 import { FIELD } from '../wire/fields.ts'
-import { CODE } from '../wire/jsonrpc.ts'
 
 const subscribed = { to: ['subscription'] } as const
 
@@ -13,9 +12,8 @@ export const MCP_MODERN: Dialect = {
   hasSessions: false,
   sessionFields: [],
   cuts: [FIELD.pool, FIELD.sessionId, FIELD.traceId],
-  cancelledCode: CODE.internalError,
   progressToken: FIELD.metaProgressToken,
-  cancel: { method: 'notifications/cancelled', key: 'requestId', unlessMethods: [] },
+  cancel: { method: 'notifications/cancelled', key: 'requestId' },
   fromClient: {
     'subscriptions/listen': { isLongLived: true },
     'notifications/cancelled': { cancels: FIELD.requestId, isFinal: true },

@@ -83,7 +83,7 @@ export interface Dialect {
   /** Where a request names the token of its progress; absent: the protocol has none. */
   readonly progressToken?: Field
   /** The notification that ends a request, with the field that names it. */
-  readonly cancel?: { readonly method: string; readonly key: string; readonly unlessMethods: readonly string[] }
+  readonly cancel?: { readonly method: string; readonly key: string }
   /** What ends a turn, and a session, for a client that is gone. */
   readonly farewell?: { readonly cancelTurn: string; readonly closeSession: string }
   /** How the bus says for all clients of a worker what each says for itself. */
@@ -92,8 +92,6 @@ export interface Dialect {
   readonly revisions?: readonly string[]
   /** Those of them in which messages may come in one array, and are answered in one. */
   readonly batchRevisions?: readonly string[]
-  /** The code of an error for a cancelled request. */
-  readonly cancelledCode: number
 }
 
 export function hasBatches({ batchRevisions }: Dialect, revision: string | undefined): boolean {
