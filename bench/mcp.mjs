@@ -69,15 +69,19 @@ class Lane {
   }
 
   read(text) {
-    const lines = (this.#held + text).split('\n')
-    this.#held = lines.pop()
-    for (const line of lines) this.#take(line)
+    const all = this.#held === '' ? text : this.#held + text
+    let from = 0
+    for (let to = all.indexOf('\n'); to !== -1; to = all.indexOf('\n', from)) {
+      this.#take(all.slice(from, to))
+      from = to + 1
+    }
+    this.#held = all.slice(from)
   }
 
   #take(line) {
+    const id = idOf(line)
     // The server tells everybody once that its tools are ready; anything else must be an answer.
-    if (line.includes('"notifications/tools/list_changed"')) return
-    const id = Number(/"id":(\d+)/.exec(line)?.[1])
+    if (id === undefined && line.includes('"notifications/tools/list_changed"')) return
     const sentAt = this.#sentAt.get(id)
     if (sentAt === undefined || !this.isRight(line, id, this.name)) return void this.wrong++
     this.#sentAt.delete(id)
@@ -87,9 +91,15 @@ class Lane {
   }
 }
 
+/** The number behind `"id":`, wherever it stands. */
+function idOf(line) {
+  const at = line.indexOf('"id":')
+  return at === -1 ? undefined : Number.parseInt(line.slice(at + 5, at + 20), 10)
+}
+
 const ECHO = {
   lineOf: (id, name) =>
-    json({ id, method: 'tools/call', params: { name: 'echo', arguments: { message: `${name}-${id}` } } }),
+    `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"name":"echo","arguments":{"message":"${name}-${id}"}}}\n`,
   isRight: (line, id, name) => line.includes(`"Echo: ${name}-${id}"`),
 }
 
@@ -113,29 +123,30 @@ async function round(lanes, inFlightEach) {
 }
 
 /** The first line that answers; what comes before is thrown away. */
-function answerOf(stream, write, message) {
+function answerOf(listen, write, message) {
   return new Promise((resolve) => {
     let text = ''
-    const read = (chunk) => {
+    listen((chunk) => {
       text += chunk
       const line = text.split('\n').find((each) => each.includes(`"id":${message.id}`) && !each.includes('"method"'))
-      if (line === undefined) return
-      stream.off('data', read)
-      resolve(JSON.parse(line))
-    }
-    stream.on('data', read)
+      if (line !== undefined) resolve(JSON.parse(line))
+    })
     write(json(message))
   })
 }
 
 async function directLane() {
   const child = spawn(process.execPath, [EVERYTHING], { stdio: ['pipe', 'pipe', 'ignore'] })
-  child.stdout.setEncoding('utf8')
+  let read
+  child.stdout.on('data', (bytes) => read(bytes.latin1Slice(0, bytes.length)))
+  const listen = (listener) => {
+    read = listener
+  }
   const write = (text) => child.stdin.write(text)
-  await answerOf(child.stdout, write, { id: 0, method: 'initialize', params: INITIALIZE })
+  await answerOf(listen, write, { id: 0, method: 'initialize', params: INITIALIZE })
   write(json({ method: 'notifications/initialized' }))
   const lane = new Lane('direct', write, ECHO)
-  child.stdout.on('data', (text) => lane.read(text))
+  listen((text) => lane.read(text))
   return { lane, close: () => child.stdin.end() }
 }
 
@@ -166,18 +177,30 @@ async function startBus(pool) {
 }
 
 async function enter(bus, hello) {
-  const socket = connect({ path: bus.path })
-  socket.setEncoding('utf8')
+  let read
+  // Into one buffer, past the stream: the generator must cost as little on a socket as it does on a pipe.
+  const onread = {
+    buffer: Buffer.allocUnsafe(64 * 1024),
+    callback: (length, bytes) => {
+      read(bytes.latin1Slice(0, length))
+      return true
+    },
+  }
+  const socket = connect({ path: bus.path, onread })
   await new Promise((resolve, reject) => socket.once('connect', resolve).once('error', reject))
   const write = (text) => socket.write(text)
-  if (hello !== undefined) await answerOf(socket, write, { id: 0, ...hello })
-  return { socket, write }
+  const listen = (listener) => {
+    read = listener
+  }
+  if (hello !== undefined) await answerOf(listen, write, { id: 0, ...hello })
+  else listen(() => {})
+  return { socket, write, listen }
 }
 
 async function busLane(bus, name, kind, hello) {
-  const { socket, write } = await enter(bus, hello)
+  const { socket, write, listen } = await enter(bus, hello)
   const lane = new Lane(name, write, kind)
-  socket.on('data', (text) => lane.read(text))
+  listen((text) => lane.read(text))
   return { lane, close: () => socket.destroy() }
 }
 
