@@ -16,7 +16,6 @@ import { type Edit, replace } from './splice.ts'
 import type { Switchboard } from './switchboard.ts'
 import type { SessionId } from './vocabulary.ts'
 
-const NOTHING = Buffer.alloc(0)
 const COMMA = 0x2c
 
 export class Announcements {
@@ -120,7 +119,7 @@ export class Announcements {
       const isForeign =
         typeof name === 'string' &&
         (owner ?? (this.#board.core.sessions.isForeign(name, client) ? undefined : client)) !== client
-      if (isForeign) edits.push({ start: element.start, end: element.cutEnd, text: NOTHING })
+      if (isForeign) edits.push({ start: element.start, end: element.cutEnd, text: '' })
       else if (typeof name === 'string') renames.push(...this.#renameListed(worker, element, name))
     }
     return [...dropTrailingComma(envelope.bytes, edits, envelope.endOf(FIELD.resultSessions)), ...renames]
@@ -137,7 +136,7 @@ export class Announcements {
     const name = this.#board.nameAtClient(worker, id)
     const { bytes } = this.#board.envelope
     const value = name === id ? undefined : memberOf(bytes, start, end, 'sessionId')
-    return value === undefined ? [] : [{ ...value, text: Buffer.from(JSON.stringify(name)) }]
+    return value === undefined ? [] : [{ ...value, text: JSON.stringify(name) }]
   }
 
   /** A child session belongs to the client of its parent from the moment it is named. */

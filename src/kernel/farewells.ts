@@ -35,7 +35,7 @@ export class Farewells {
     this.#board.observation.settled(question, false)
     const { worker } = question
     if (worker.generation !== question.generation || !worker.isAlive) return
-    const id = question.spelling.toString()
+    const id = question.spelling
     if (question.answerWhenGone === undefined) this.#board.refuseQuestion(worker, id, 'client_gone')
     else this.#board.answer(worker, id, question.answerWhenGone)
   }

@@ -4,10 +4,11 @@
  * Nothing is dropped here. A source is stopped in the middle of a chunk, after the line that filled the queue, and goes on
  * from there when the queue is below half. A peer that stays full too long is closed by `stuck.ts`.
  */
-import type { IdKey } from '../wire/envelope.ts'
+import type { Envelope, IdKey } from '../wire/envelope.ts'
 import type { Batches } from './batches.ts'
 import type { Core } from './core.ts'
 import { Gate, type Peer } from './peers.ts'
+import { type Edit, splice } from './splice.ts'
 
 export interface FlowHost {
   takeLine(peer: Peer, bytes: Buffer, start: number, end: number): void
@@ -87,8 +88,19 @@ export class Flow {
     this.account(to)
   }
 
+  /** Queues the line at hand for `to`, with edits made. */
+  sendEdited(to: Peer, envelope: Envelope, edits: readonly Edit[]): void {
+    if (to.batches !== undefined) return this.sendLine(to, splice(envelope, edits))
+    to.outbox.appendEdited(envelope, edits)
+    this.#queued(to)
+  }
+
   #queue(to: Peer, bytes: Buffer, start: number, end: number): void {
     to.outbox.append(bytes, start, end)
+    this.#queued(to)
+  }
+
+  #queued(to: Peer): void {
     this.#touch(to)
     if (to.outbox.isFull) this.#stopSource(to)
     // After that: who waits for the whole bus only would fill this queue further when the bus has room.

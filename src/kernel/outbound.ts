@@ -314,8 +314,8 @@ export class Outbound {
 }
 
 /** A number as a string of the same digits, which is how some servers give an id back. */
-function quoted(spelling: Buffer): string {
-  return JSON.stringify(spelling.toString())
+function quoted(spelling: string): string {
+  return JSON.stringify(spelling)
 }
 
 /** A waived request has no owner any more, but who wanted it may still be there. */

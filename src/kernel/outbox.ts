@@ -5,7 +5,9 @@
  * queue's own, so that a short line never keeps the chunk it came in alive. The queue refuses nothing: it says `isFull`,
  * and whoever fills it pauses its sources; its bound is the limit plus one line per source and the reserved error lines.
  */
+import type { Envelope } from '../wire/envelope.ts'
 import { claimLineBuffer, returnLineBuffer } from '../wire/line-buffers.ts'
+import { type Edit, mostBytesOf, splice, writeEdited } from './splice.ts'
 
 const BLOCK_BYTES = 16 * 1024
 /** A longer line gets a buffer of its own size: blocks waste at most a quarter. */
@@ -76,6 +78,17 @@ export class Outbox {
     this.#copy(bytes, start, end)
   }
 
+  /** Queues the line at hand with edits made, its newline included. */
+  appendEdited(envelope: Envelope, edits: readonly Edit[]): void {
+    const mostBytes = mostBytesOf(envelope, edits)
+    if (mostBytes > MAX_BLOCK_LINE_BYTES) {
+      const line = splice(envelope, edits)
+      return this.append(line, 0, line.length)
+    }
+    this.#settleRun()
+    this.#tailBytes = writeEdited(this.#tailFor(mostBytes), this.#tailBytes, envelope, edits)
+  }
+
   /** What is to be handed to the system now, in order. Call `wrote` afterwards. */
   take(): readonly Buffer[] {
     if (this.#run !== undefined && 2 * (this.#runEnd - this.#runStart) >= this.#run.buffer.byteLength) {
@@ -139,11 +152,17 @@ export class Outbox {
   #copy(bytes: Buffer, start: number, end: number): void {
     const length = end - start
     if (length > MAX_BLOCK_LINE_BYTES) return this.#copyLong(bytes, start, end)
-    if (this.#tail !== undefined && this.#tailBytes + length > BLOCK_BYTES) this.#enqueue(this.#releaseTail())
-    this.#tail ??= spareBlocks.pop() ?? makeBlock()
-    bytes.copy(this.#tail, this.#tailBytes, start, end)
+    const tail = this.#tailFor(length)
+    bytes.copy(tail, this.#tailBytes, start, end)
     this.#tailBytes += length
     returnLineBuffer(bytes.buffer, this, false)
+  }
+
+  /** A block with room for `bytes` more. */
+  #tailFor(bytes: number): Buffer {
+    if (this.#tail !== undefined && this.#tailBytes + bytes > BLOCK_BYTES) this.#enqueue(this.#releaseTail())
+    this.#tail ??= spareBlocks.pop() ?? makeBlock()
+    return this.#tail
   }
 
   #copyLong(bytes: Buffer, start: number, end: number): void {

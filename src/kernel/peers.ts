@@ -80,8 +80,8 @@ export class Client extends PeerBase {
   /** Its unanswered requests, newest first. */
   newest: Request | undefined
   pendingCount = 0
-  /** Its requests that a worker knows under another id, by the id the client gave; the newest is last. */
-  readonly aliased = new Map<IdKey, Request[]>()
+  /** Its newest request that a worker knows under another id, by the id the client gave. */
+  readonly aliased = new Map<IdKey, Request>()
   /** What workers asked it, by the id it was asked with. */
   readonly questions = new Map<IdKey, Question>()
   /** Ids it was asked with by workers that no longer want to know: it may still answer, and must not answer anything else. */

@@ -29,7 +29,9 @@ export class Request {
   readonly key: IdKey
   /** The id as the client gave it, by value, and as it spelled it when the worker knows another. */
   readonly clientKey: IdKey
-  readonly spelling: Buffer | undefined
+  readonly spelling: string | undefined
+  /** The client's request before it with the same id, where the worker knows both under others. */
+  declare shadowed: Request | undefined
   older: Request | undefined
   newer: Request | undefined
   declare timer: Timer | undefined
@@ -45,7 +47,7 @@ export class Request {
   declare uri: string | undefined
   /** Its progress token at the worker, and as the client spelled it when that is another. */
   declare token: IdKey | undefined
-  declare tokenSpelling: Buffer | undefined
+  declare tokenSpelling: string | undefined
   /** It asked for log lines. */
   declare wantsLog: boolean
   /** Its number in the observation of a traced pool; 0: nobody looks. */
@@ -59,7 +61,7 @@ export class Request {
     worker: Worker,
     key: IdKey,
     clientKey: IdKey,
-    spelling: Buffer | undefined,
+    spelling: string | undefined,
   ) {
     this.serial = serial
     this.client = client
@@ -70,7 +72,7 @@ export class Request {
   }
 
   get idSpelling(): string {
-    return this.spelling === undefined ? spell(this.clientKey) : this.spelling.toString()
+    return this.spelling ?? spell(this.clientKey)
   }
 }
 
@@ -79,6 +81,7 @@ Object.assign(Request.prototype, {
   formerClient: undefined,
   strayUntilMs: 0,
   isWaived: false,
+  shadowed: undefined,
   timer: undefined,
   row: undefined,
   tongue: undefined,
@@ -101,7 +104,7 @@ export interface Question {
   readonly key: IdKey
   readonly workerKey: IdKey
   /** The worker's own spelling of its id. */
-  readonly spelling: Buffer
+  readonly spelling: string
   readonly isAliased: boolean
   /** What the worker is answered when the client goes; undefined: an error. */
   answerWhenGone: string | undefined
@@ -217,7 +220,8 @@ export class Requests {
 
   /** The client's newest unanswered request with this id at that worker. */
   find(client: Client, worker: Worker, clientKey: IdKey): Request | undefined {
-    const aliased = client.aliased.get(clientKey)?.findLast((request) => request.worker === worker)
+    let aliased = client.aliased.get(clientKey)
+    while (aliased !== undefined && aliased.worker !== worker) aliased = aliased.shadowed
     if (aliased !== undefined) return aliased
     const direct = worker.outstanding.get(clientKey)
     return direct?.client === client && direct.clientKey === clientKey ? direct : undefined
@@ -291,9 +295,9 @@ export class Requests {
     client.newest = request
     client.pendingCount++
     if (request.spelling === undefined) return
-    const aliased = client.aliased.get(request.clientKey)
-    if (aliased === undefined) client.aliased.set(request.clientKey, [request])
-    else aliased.push(request)
+    const before = client.aliased.get(request.clientKey)
+    if (before !== undefined) request.shadowed = before
+    client.aliased.set(request.clientKey, request)
   }
 
   #unlink(request: Request, client: Client): void {
@@ -304,9 +308,18 @@ export class Requests {
     request.newer = undefined
     client.pendingCount--
     if (request.spelling === undefined) return
-    const aliased = client.aliased.get(request.clientKey)
-    if (aliased === undefined) return
-    aliased.splice(aliased.indexOf(request), 1)
-    if (aliased.length === 0) client.aliased.delete(request.clientKey)
+    this.#unshadow(request, client)
+  }
+
+  #unshadow(request: Request, { aliased }: Client): void {
+    const { clientKey, shadowed } = request
+    let newer = aliased.get(clientKey)
+    if (newer === request) {
+      if (shadowed === undefined) aliased.delete(clientKey)
+      else aliased.set(clientKey, shadowed)
+      return
+    }
+    while (newer !== undefined && newer.shadowed !== request) newer = newer.shadowed
+    if (newer !== undefined) newer.shadowed = shadowed
   }
 }

@@ -7,21 +7,18 @@ import type { Field } from '../wire/fields.ts'
 export interface Edit {
   readonly start: number
   readonly end: number
-  readonly text: Buffer
+  readonly text: string
 }
 
-const NOTHING = Buffer.alloc(0)
+const NEWLINE = 0x0a
+const LAST_ASCII = 0x7f
 const COMMA = 0x2c
 const BRACE = 0x7d
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 
-export function replace(envelope: Envelope, field: Field, text: string | Buffer): Edit {
-  return {
-    start: envelope.startOf(field),
-    end: envelope.endOf(field),
-    text: typeof text === 'string' ? Buffer.from(text) : text,
-  }
+export function replace(envelope: Envelope, field: Field, text: string): Edit {
+  return { start: envelope.startOf(field), end: envelope.endOf(field), text }
 }
 
 /** Cuts members, at any depth, with their keys: each with the comma behind it, the last of its object with the one before. */
@@ -39,7 +36,7 @@ function cutOne(envelope: Envelope, field: Field): Edit {
   const start = keyStart(bytes, envelope.startOf(field))
   const end = envelope.endOf(field)
   const behind = skip(bytes, end, 1)
-  return { start, end: bytes[behind] === COMMA ? skip(bytes, behind + 1, 1) : end, text: NOTHING }
+  return { start, end: bytes[behind] === COMMA ? skip(bytes, behind + 1, 1) : end, text: '' }
 }
 
 /** When the last member of an object goes, so does the comma before it, and before those that go with it. */
@@ -71,15 +68,50 @@ function skip(bytes: Buffer, at: number, step: 1 | -1): number {
 
 /** The line with its newline and all edits made; edits may come in any order and do not overlap. */
 export function splice(envelope: Envelope, edits: readonly Edit[]): Buffer {
-  const { bytes, start, end } = envelope
-  const parts: Buffer[] = []
-  let at = start
-  for (const edit of [...edits].sort((a, b) => a.start - b.start)) {
-    parts.push(bytes.subarray(at, edit.start), edit.text)
-    at = edit.end
-  }
-  parts.push(bytes.subarray(at, end), NEWLINE)
-  return Buffer.concat(parts)
+  const line = Buffer.allocUnsafeSlow(mostBytesOf(envelope, edits))
+  return line.subarray(0, writeEdited(line, 0, envelope, edits))
 }
 
-const NEWLINE = Buffer.from('\n')
+/** What the edited line may have at the most: a character has up to three bytes. */
+export function mostBytesOf({ start, end }: Envelope, edits: readonly Edit[]): number {
+  let bytes = end - start + 1
+  for (const { text } of edits) bytes += 3 * text.length
+  return bytes
+}
+
+/** Writes the line with its newline and all edits made to `target`; returns the offset behind it. */
+export function writeEdited(
+  target: Buffer,
+  from: number,
+  { bytes, start, end }: Envelope,
+  edits: readonly Edit[],
+): number {
+  let at = from
+  let rest = start
+  for (const edit of edits.length === 1 ? edits : [...edits].sort((a, b) => a.start - b.start)) {
+    at = writeBytes(target, at, bytes, rest, edit.start)
+    at = writeText(target, at, edit.text)
+    rest = edit.end
+  }
+  at = writeBytes(target, at, bytes, rest, end)
+  target[at] = NEWLINE
+  return at + 1
+}
+
+/** Up to here a loop costs less than the call of a copy. */
+const SHORT_BYTES = 64
+
+function writeBytes(target: Buffer, at: number, bytes: Buffer, start: number, end: number): number {
+  if (end - start > SHORT_BYTES) return at + bytes.copy(target, at, start, end)
+  for (let i = start; i < end; i++) target[at++] = bytes[i]!
+  return at
+}
+
+function writeText(target: Buffer, at: number, text: string): number {
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i)
+    if (code > LAST_ASCII || text.length > SHORT_BYTES) return at + target.write(text, at)
+    target[at + i] = code
+  }
+  return at + text.length
+}

@@ -13,7 +13,7 @@ import { Observation } from './observation.ts'
 import type { Client, Peer, Worker } from './peers.ts'
 import type { Request } from './requests.ts'
 import { spell } from './requests.ts'
-import { cut, type Edit, replace, splice } from './splice.ts'
+import { cut, type Edit, replace } from './splice.ts'
 import type { Supervisor } from './supervisor.ts'
 import type { Tongues } from './tongue.ts'
 import type { SessionId } from './vocabulary.ts'
@@ -46,7 +46,7 @@ export class Switchboard {
   forward(to: Peer, edits: readonly Edit[] | undefined): void {
     const { envelope } = this
     if (edits === undefined || edits.length === 0) this.flow.send(to, envelope.bytes, envelope.start, envelope.end + 1)
-    else this.flow.sendLine(to, splice(envelope, edits))
+    else this.flow.sendEdited(to, envelope, edits)
   }
 
   /** A copy of the line at hand, with its newline. */

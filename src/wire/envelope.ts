@@ -115,9 +115,10 @@ export class Envelope {
     return this.typeOf(field) === 'number' ? readNumber(this.bytes.latin1Slice(at, this.endOf(field))) : undefined
   }
 
-  /** The bytes of a value as they were spelled, copied. */
-  spelling(field: Field): Buffer {
-    return Buffer.from(this.bytes.subarray(this.startOf(field), this.endOf(field)))
+  /** A value as it was spelled. */
+  spelling(field: Field): string {
+    if (field === FIELD.id && this.#notes[NOTE_ID_IS_INTEGER] === 1) return String(notedInteger(this.#notes))
+    return this.bytes.utf8Slice(this.startOf(field), this.endOf(field))
   }
 
   /** Whether a JSON library may spell this id or token differently when it gives it back (contract 4.2.3). */
