@@ -38,8 +38,8 @@ export const KERNEL_BOUNDS = [
     '8.1',
     'limits',
     'kernel/bus.ts',
-    'internalClients >= limits.maxClients',
-    'internalClients > limits.maxClients',
+    'clients.size >= limits.maxClients',
+    'clients.size > limits.maxClients',
     'one client more',
   ),
   row(

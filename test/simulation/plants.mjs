@@ -55,8 +55,8 @@ export const PLANTS = [
   {
     name: 'a line overtakes the run before it',
     file: 'outbox.ts',
-    find: '    this.#settleRun()\n    this.#copy(bytes, start, end)\n  }\n\n  /** What is to be handed',
-    replace: '    this.#copy(bytes, start, end)\n  }\n\n  /** What is to be handed',
+    find: '    this.#settleRun()\n    this.#copy(bytes, start, end)\n  }\n\n  /** Queues the line at hand',
+    replace: '    this.#copy(bytes, start, end)\n  }\n\n  /** Queues the line at hand',
   },
   {
     name: 'a block is used again while the system still reads it',
@@ -135,7 +135,7 @@ export const PLANTS = [
   {
     name: 'workers end before the clients have their answers',
     file: 'bus.ts',
-    find: "this.#core.phase === 'flushing' && this.#core.clients.size === 0",
+    find: "this.#core.phase === 'flushing' && this.#core.clients.size + this.#core.exchanges.size === 0",
     replace: "this.#core.phase === 'flushing'",
   },
   {
