@@ -1,26 +1,31 @@
-/** What a run came to, a row for each target. */
+/** What a run came to, a row for each target: for the terminal, and as a section of docs/reliability.md. */
+import { settingOf, tableOf, whole, writeSection } from '../support/reliability-page.mjs'
+
+const COLUMNS = [
+  ['target', ({ name }) => name],
+  ['inputs', ({ inputs }) => whole(inputs)],
+  ['seconds', ({ seconds }) => seconds.toFixed(1)],
+  ['findings', ({ findings }) => whole(findings)],
+  ['met', ({ kinds, note }) => [shares(kinds), ...(note === undefined ? [] : [note])].join('; ')],
+]
+
 export function formatTable(tallies) {
-  const rows = tallies.map(({ name, inputs, seconds, findings, kinds, note }) => [
-    name,
-    String(inputs),
-    seconds.toFixed(1),
-    String(findings),
-    note === undefined ? shares(kinds) : `${shares(kinds)}; ${note}`,
-  ])
-  const inputs = tallies.reduce((sum, tally) => sum + tally.inputs, 0)
-  const findings = tallies.reduce((sum, tally) => sum + tally.findings, 0)
-  const seconds = tallies.reduce((sum, tally) => sum + tally.seconds, 0)
-  const all = [['target', 'inputs', 'seconds', 'findings', 'met'], ...rows]
-  all.push(['all', String(inputs), seconds.toFixed(1), String(findings), ''])
-  const widths = [0, 1, 2, 3].map((column) => Math.max(...all.map((row) => row[column].length)))
-  return all
-    .map((row) =>
-      row
-        .map((cell, at) => cell.padEnd(widths[at] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n')
+  const sum = (key) => tallies.reduce((total, tally) => total + tally[key], 0)
+  const all = { name: 'all', inputs: sum('inputs'), seconds: sum('seconds'), findings: sum('findings'), kinds: {} }
+  return tableOf(COLUMNS, [...tallies, all])
+}
+
+export function writeFuzzing(tallies, seed, durationMs) {
+  writeSection(
+    'fuzz',
+    `## Fuzzing
+
+${settingOf(`npm run fuzz -- --seed ${seed}`, durationMs)} Inputs are made by grammars and broken, the corpus is replayed first. Framing and
+envelope are compared with an independent reference, the configuration must accept or explain, and at the doors the built
+program must do with every line what the reference says, while a neighbour is served.
+
+${formatTable(tallies)}`,
+  )
 }
 
 function shares(kinds) {
