@@ -1,0 +1,54 @@
+import { PassThrough } from 'node:stream'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { FairReader } from './fair-reader.ts'
+
+const LINES = Array.from({ length: 4_000 }, (_, n) => `{"id":${n}}\n`).join('')
+
+/** Longer than a turn. */
+function work(): void {
+  for (const endMs = performance.now() + 2; performance.now() < endMs; );
+}
+
+function read(take: () => void): { stream: PassThrough; told: string[]; reader: FairReader } {
+  const stream = new PassThrough({ highWaterMark: 1024 * 1024 })
+  const told: string[] = []
+  const reader = new FairReader(stream, (bytes) => {
+    told.push(bytes.toString())
+    take()
+  })
+  reader.open()
+  return { stream, told, reader }
+}
+
+test('what costs too much is told in portions of whole lines, one in a turn, in order', async () => {
+  const { stream, told } = read(work)
+  stream.write(LINES)
+  for (let turn = 0; told.join('').length < LINES.length && turn < 1_000; turn++) await nextTurn()
+  expect(told.join('')).toBe(LINES)
+  expect(told.length).toBeGreaterThan(2)
+  for (const portion of told) expect(portion.endsWith('\n')).toBe(true)
+})
+
+test('what waits is told at once when nothing comes behind it, and never twice', async () => {
+  const { stream, told, reader } = read(work)
+  stream.write(LINES)
+  while (told.length === 0) await nextTurn()
+  reader.flush()
+  expect(told.join('')).toBe(LINES)
+  for (let turn = 0; turn < 10; turn++) await nextTurn()
+  expect(told.join('')).toBe(LINES)
+})
+
+test('who is paused in the middle stays paused when its turn comes, and loses nothing', async () => {
+  const { stream, told, reader } = read(work)
+  stream.write(LINES)
+  while (told.length === 0) await nextTurn()
+  reader.pause()
+  stream.write('{"last":true}\n')
+  for (let turn = 0; turn < 200; turn++) await nextTurn()
+  expect(told.join('')).toBe(LINES)
+  reader.resume()
+  for (let turn = 0; turn < 10; turn++) await nextTurn()
+  expect(told.join('')).toBe(`${LINES}{"last":true}\n`)
+})
