@@ -2,7 +2,8 @@
  * Who owns which session at which worker (contract 3.4, 6.4).
  *
  * A session is found by (client, id) on the way to a worker and by (worker, id) on the way to a client; both entries
- * are made and removed together. The third table knows every owner of an id, so that a stranger who names it is refused.
+ * are made and removed together. The third table knows every owner of an id, so that a stranger who names it is refused;
+ * mostly there is one, and what one client can make a hundred thousand times is as small as can be.
  */
 import type { Core } from './core.ts'
 import type { Client, Worker } from './peers.ts'
@@ -18,7 +19,7 @@ export interface Session {
 }
 
 export class Sessions {
-  readonly #byId = new Map<SessionId, Set<Session>>()
+  readonly #byId = new Map<SessionId, Session | Set<Session>>()
   size = 0
 
   bind(id: SessionId, client: Client, worker: Worker, idAtWorker: SessionId = id): Session {
@@ -26,34 +27,46 @@ export class Sessions {
     client.sessions.set(id, session)
     client.lost.delete(id)
     worker.sessions.set(idAtWorker, session)
-    const owners = this.#byId.get(id)
-    if (owners === undefined) this.#byId.set(id, new Set([session]))
-    else owners.add(session)
+    const known = this.#byId.get(id)
+    if (known === undefined) this.#byId.set(id, session)
+    else if (known instanceof Set) known.add(session)
+    else this.#byId.set(id, new Set([known, session]))
     this.size++
     return session
   }
 
   /** Some other client holds this id. */
   isForeign(id: SessionId, client: Client): boolean {
-    const owners = this.#byId.get(id)
-    if (owners === undefined) return false
-    for (const session of owners) if (session.client !== client) return true
+    const known = this.#byId.get(id)
+    if (known === undefined) return false
+    if (!(known instanceof Set)) return known.client !== client
+    for (const session of known) if (session.client !== client) return true
     return false
   }
 
   end(session: Session): void {
     if (session.client.sessions.get(session.id) === session) session.client.sessions.delete(session.id)
+    this.#forget(session)
+  }
+
+  #forget(session: Session): void {
     const { sessions } = session.worker
     if (sessions.get(session.idAtWorker) === session) sessions.delete(session.idAtWorker)
-    const owners = this.#byId.get(session.id)
-    if (owners === undefined || !owners.delete(session)) return
-    if (owners.size === 0) this.#byId.delete(session.id)
-    this.size--
+    if (this.#disown(session)) this.size--
+  }
+
+  #disown(session: Session): boolean {
+    const known = this.#byId.get(session.id)
+    if (known === session) return this.#byId.delete(session.id)
+    if (!(known instanceof Set) || !known.delete(session)) return false
+    if (known.size === 0) this.#byId.delete(session.id)
+    return true
   }
 
   /** The client has gone. */
   endAllOf(client: Client): void {
-    for (const session of [...client.sessions.values()]) this.end(session)
+    for (const session of client.sessions.values()) this.#forget(session)
+    client.sessions.clear()
     client.lost.clear()
   }
 
