@@ -5,7 +5,7 @@
  * the peer with it, counts it, and closes the peer only where the row says so. Failures of the world and mistakes of our
  * own do not belong here.
  */
-import { CODE, type ErrorObject, errorLine } from '../wire/jsonrpc.ts'
+import { CODE, type ErrorObject } from '../wire/jsonrpc.ts'
 
 interface FaultRow {
   readonly code: number
@@ -114,8 +114,20 @@ export function faultOf(reason: Reason, detail: Record<string, unknown> = {}): E
   return { code: row.code, message: row.message, data: { reason, ...retryable, ...detail } }
 }
 
+/** The error of every fault as JSON, up to where the detail begins. */
+const HEADS = new Map<Reason, string>()
+
+/** A client can have itself refused as fast as it writes: only what differs is spelled anew. */
 export function faultLine(idSpelling: string, reason: Reason, detail?: Record<string, unknown>): Buffer {
-  return errorLine(idSpelling, faultOf(reason, detail))
+  const head = HEADS.get(reason) ?? spellHead(reason)
+  const more = detail === undefined ? '' : JSON.stringify(detail).slice(1, -1)
+  return Buffer.from(`{"jsonrpc":"2.0","id":${idSpelling},"error":${head}${more === '' ? '' : ','}${more}}}}\n`)
+}
+
+function spellHead(reason: Reason): string {
+  const head = JSON.stringify(faultOf(reason)).slice(0, -2)
+  HEADS.set(reason, head)
+  return head
 }
 
 /** Why a message that nobody is owed an answer for was dropped (contract: counted by reason). */
