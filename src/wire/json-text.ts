@@ -189,6 +189,8 @@ export function skipValue(bytes: Buffer, at: number, end: number): number {
       i = skipSpace(bytes, i + 1, end)
       if (i >= end) return BROKEN
       if (bytes[i] !== closing) {
+        // Whatever is open must still be closed: a line of nothing but brackets is given up halfway.
+        if (depth >= end - i) return BROKEN
         push(depth++, closing)
         if (first === OPEN_OBJECT && (i = skipKey(bytes, i, end)) === BROKEN) return BROKEN
         continue
