@@ -15,6 +15,7 @@ import type { CallEnd, CallError, Caller, ErrorBody } from './port.ts'
 /** What the gateway does for its calls. */
 export interface CallHost {
   nowMs(): number
+  after(delayMs: number, run: () => void): () => void
   sent(call: OpenCall, worker: string): void
   partial(call: OpenCall, seq: number, outputs: readonly unknown[], extra: JsonObject): void
   room(call: OpenCall): Promise<void> | undefined
@@ -34,7 +35,7 @@ export class OpenCall implements Outcome {
   readonly #host: CallHost
   readonly #timeoutMs: number
   #cancel: Cancel | undefined
-  #timer: NodeJS.Timeout | undefined
+  #stopTimer: (() => void) | undefined
   #partials = 0
   #firstPartialAtMs: number | undefined
   #isOpen = true
@@ -57,7 +58,7 @@ export class OpenCall implements Outcome {
     if (!this.#isOpen) return
     if (worker !== null && worker !== this.worker) this.#host.sent(this, worker)
     this.worker = worker
-    this.#timer ??= setTimeout(() => this.#timeOut(), this.#timeoutMs)
+    this.#stopTimer ??= this.#host.after(this.#timeoutMs, () => this.#timeOut())
   }
 
   partial(outputs: readonly unknown[], extra: JsonObject = {}): void {
@@ -107,7 +108,7 @@ export class OpenCall implements Outcome {
     if (!this.#isOpen) return
     this.#isOpen = false
     this.#cancel = undefined
-    clearTimeout(this.#timer)
+    this.#stopTimer?.()
     const { traceId, callId } = this.place
     const { error, ...rest } = end
     const record: CallEnd = {

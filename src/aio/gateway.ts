@@ -139,6 +139,12 @@ export class Gateway implements CallHost {
     return this.#port.nowMs()
   }
 
+  after(delayMs: number, run: () => void): () => void {
+    if (this.#port.after !== undefined) return this.#port.after(delayMs, run)
+    const timer = setTimeout(run, delayMs)
+    return () => clearTimeout(timer)
+  }
+
   sent(call: OpenCall, worker: string): void {
     if (call.worker !== null) this.#parents.closed(call.worker, call.place)
     this.#parents.opened(worker, call.place)

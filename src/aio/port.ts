@@ -56,6 +56,8 @@ export interface GatewayPort {
   /** How many workers of the pool are alive. */
   workers?(pool: string): number
   nowMs(): number
+  /** Calls `run` after so long, unless what it returns is called first; left out: a timer of the system. */
+  after?(delayMs: number, run: () => void): () => void
 }
 
 /** A process that lives for one call; `signal` ends its whole group. */

@@ -22,7 +22,25 @@ export interface Doorway {
   workersOf(pool: PoolId): number
 }
 
+/** Time as the port knows it; a simulation brings its own. */
+export interface Clock {
+  nowMs(): number
+  /** Calls `run` after so long, unless what it returns is called first. */
+  after(delayMs: number, run: () => void): () => void
+  /** Calls `run` when the turn of the loop is over. */
+  soon(run: () => void): void
+}
+
 type Message = Record<string, unknown>
+
+const SYSTEM_CLOCK: Clock = {
+  nowMs: () => Date.now(),
+  after: (delayMs, run) => {
+    const timer = setTimeout(run, delayMs).unref()
+    return () => clearTimeout(timer)
+  },
+  soon: (run) => void setImmediate(run),
+}
 
 const AFFINITIES = 10_000
 /** Notifications that wait for a worker; those above are given up. */
@@ -34,6 +52,7 @@ export class KernelPort implements GatewayPort {
   readonly #odd: OddIds
   readonly #poolOf: (pool: PoolId) => PoolSpec | undefined
   readonly #countOneshots: (pool: PoolId) => number
+  readonly #clock: Clock
   readonly #introductions: Introductions
   readonly #affinities = new Recent<WorkerId>(AFFINITIES)
   #lastId = 0
@@ -46,7 +65,9 @@ export class KernelPort implements GatewayPort {
     odd: OddIds,
     poolOf: (pool: PoolId) => PoolSpec | undefined,
     countOneshots: (pool: PoolId) => number,
+    clock = SYSTEM_CLOCK,
   ) {
+    this.#clock = clock
     this.#countOneshots = countOneshots
     this.#daemon = daemon
     this.#odd = odd
@@ -110,12 +131,12 @@ export class KernelPort implements GatewayPort {
     if (this.#waitingNotifications >= MAX_WAITING_NOTIFICATIONS) return
     this.#waitingNotifications += 1
     const leave = (): void => {
-      clearTimeout(timer)
+      stopTimer()
       client.leave(true)
       this.#waitingNotifications -= 1
     }
-    const listener = { routed: () => setImmediate(leave), received: () => {}, failed: () => {} }
-    const timer = setTimeout(leave, NOTIFICATION_WAIT_MS).unref()
+    const listener = { routed: () => this.#clock.soon(leave), received: () => {}, failed: () => {} }
+    const stopTimer = this.#clock.after(NOTIFICATION_WAIT_MS, leave)
     const client = this.#daemon.openInternal(pool, this.#preferred(pool, options), listener)
     client.send({ jsonrpc: '2.0', ...message })
   }
@@ -130,7 +151,11 @@ export class KernelPort implements GatewayPort {
   }
 
   nowMs(): number {
-    return Date.now()
+    return this.#clock.nowMs()
+  }
+
+  after(delayMs: number, run: () => void): () => void {
+    return this.#clock.after(delayMs, run)
   }
 
   /** A worker of the pool has ended: the next one may be another program. */
