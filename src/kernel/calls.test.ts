@@ -253,6 +253,20 @@ test('a settled exchange frees its id, a cancelled one keeps it taken and tells 
   }
 })
 
+test('a part of an answer to a cancelled exchange leaves its id taken, a loose answer frees it', () => {
+  const desk = new Desk('all')
+  desk.openInternal()
+  desk.send(INNER, { id: 7, method: 'm' })
+  desk.apply({ type: 'client-closed', client: INNER })
+  desk.say({ id: 7, partial: true, result: {} })
+  desk.say({ id: 7, partial: true, outputs: [] })
+  expect(desk.status.dropped).toEqual({ late_answer: 2 })
+  desk.send(ONE, { id: 7, method: 'm' })
+  expect(desk.written()['worker 0']).toContain('"id":1000000000')
+  desk.say({ id: 7, outputs: [] })
+  expect([desk.status.dropped, desk.status.workers[0]!.outstanding]).toEqual([{ late_answer: 3 }, 1])
+})
+
 test('a worker that ends fails its exchanges with a value of the bus, and is a caller gone', () => {
   const desk = new Desk('all')
   desk.openInternal()

@@ -89,13 +89,20 @@ export class Outbound {
     const { envelope } = this.#board
     const key = envelope.key(FIELD.id)
     const request = key === undefined ? undefined : worker.outstanding.get(key)
-    const client = request?.client
-    if (client === undefined || !client.isInternal) return false
-    this.#board.forward(
-      client,
-      request?.spelling === undefined ? undefined : [replace(envelope, FIELD.id, request.spelling)],
-    )
+    const client = request?.client ?? request?.formerClient
+    if (request === undefined || client === undefined || !client.isInternal) return false
+    const { spelling } = request
+    if (request.client === undefined) this.#dropLoose(request)
+    else this.#board.forward(client, spelling === undefined ? undefined : [replace(envelope, FIELD.id, spelling)])
     return true
+  }
+
+  /** The exchange is over: after a part its id stays taken, for the worker will say more under it. */
+  #dropLoose(request: Request): void {
+    const { core, envelope } = this.#board
+    core.drop('late_answer')
+    if (envelope.has(FIELD.partial) && this.#isPartial()) return
+    core.requests.close(request.worker, request.key)
   }
 
   #answer(client: Client, request: Request, worker: Worker): void {
