@@ -148,13 +148,10 @@ export class Bus {
 
   #open(event: Extract<BusEvent, { type: 'client-opened' }>): void {
     const { limits } = this.#core.spec
-    const client = new Client(
-      event.client,
-      event.door,
-      event.pool,
-      this.#core.maxClientLineBytes,
-      limits.maxOutputQueueBytes,
-    )
+    const { maxClientLineBytes } = this.#core
+    // What the gateway adds to a line that was allowed must not make it too long.
+    const maxLineBytes = event.door === 'internal' ? Number.POSITIVE_INFINITY : maxClientLineBytes
+    const client = new Client(event.client, event.door, event.pool, maxLineBytes, limits.maxOutputQueueBytes)
     if (client.isInternal) return this.#openInternal(client, event.prefer)
     const isOneTooMany = this.#core.clients.size >= limits.maxClients
     this.#core.clients.set(client.id, client)

@@ -267,6 +267,13 @@ test('a part of an answer to a cancelled exchange leaves its id taken, a loose a
   expect([desk.status.dropped, desk.status.workers[0]!.outstanding]).toEqual([{ late_answer: 3 }, 1])
 })
 
+test('what the gateway adds to a line that was allowed does not make it too long', () => {
+  const desk = new Desk('all', { maxInputBufferBytes: 100 })
+  desk.openInternal()
+  desk.send(INNER, { id: 7, method: 'm', params: 'x'.repeat(200) })
+  expect(desk.did('routed')).toHaveLength(1)
+})
+
 test('a worker that ends fails its exchanges with a value of the bus, and is a caller gone', () => {
   const desk = new Desk('all')
   desk.openInternal()
