@@ -274,6 +274,13 @@ test('what the gateway adds to a line that was allowed does not make it too long
   expect(desk.did('routed')).toHaveLength(1)
 })
 
+test('an exchange that the bus refuses hears of it', () => {
+  const desk = new Desk('all')
+  desk.openInternal()
+  desk.send(INNER, { id: 7, method: 'm', params: { sessionId: 4 } })
+  expect(desk.did('exchange-failed')).toMatchObject([{ client: INNER, error: { data: { reason: 'bad_envelope' } } }])
+})
+
 test('a worker that ends fails its exchanges with a value of the bus, and is a caller gone', () => {
   const desk = new Desk('all')
   desk.openInternal()

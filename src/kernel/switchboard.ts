@@ -120,8 +120,10 @@ export class Switchboard {
     this.flow.sendLine(worker, faultLine(idSpelling, reason))
   }
 
+  /** What a peer did wrong ends its connection; an exchange only hears of it, for it speaks for somebody else. */
   closeFor(client: Client, reason: Reason, idSpelling: string, problem?: string): void {
     this.core.countRefusal(reason)
+    if (client.isInternal) return this.failExchange(client, reason, problem === undefined ? undefined : { problem })
     this.core.log('warn', `client closed: ${problem ?? FAULTS[reason].message}`, { client: client.id, reason })
     this.flow.sendLine(client, faultLine(idSpelling, reason, problem === undefined ? undefined : { problem }))
     this.host.closeClient(client)
