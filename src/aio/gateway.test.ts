@@ -306,6 +306,13 @@ describe('workers as callers', () => {
       _meta: { 'stdio-bus/trace_id': 'T', 'stdio-bus/call_id': 'T#1' },
     })
   })
+
+  it('of an MCP pool that is no agent any more get no more than that either', () => {
+    const { gateway, port } = workbench(new FakePort(), [mcpAgent({ name: 'tools' }), stdioAgent()])
+    gateway.replaceAgents([stdioAgent()])
+    gateway.receive({ kind: 'worker', key: 'tools.1', pool: 'tools' }, { method: 'nobody::x', id: 2 }, 50)
+    expect(Object.keys(port.replies[0]!.message)).toEqual(['jsonrpc', 'id', 'error'])
+  })
 })
 
 describe('a reload', () => {

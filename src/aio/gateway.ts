@@ -60,6 +60,8 @@ export class Gateway implements CallHost {
   readonly #samplings: Samplings
   readonly #help = new HelpCache()
   readonly #open = new OpenCalls()
+  /** Pools of MCP servers; one that is no agent any more may still have workers. */
+  readonly #strictPools = new Set<string>()
   #agents: ReadonlyMap<string, AgentSpec> = new Map()
   #adapters: ReadonlyMap<string, Adapter> = new Map()
   #dispatcher: Dispatcher | undefined
@@ -83,6 +85,10 @@ export class Gateway implements CallHost {
     this.#agents = new Map(agents.map((agent) => [agent.name, agent]))
     this.#adapters = new Map(agents.map((agent) => [agent.name, this.#adapterFor(agent)]))
     this.#help.clear()
+    for (const agent of agents) {
+      if (agent.type === 'mcp') this.#strictPools.add(agent.pool)
+      else if (agent.type === 'stdio') this.#strictPools.delete(agent.pool)
+    }
   }
 
   /** `bytes` is the length of the line the message came in. */
@@ -287,6 +293,6 @@ export class Gateway implements CallHost {
 
   /** MCP peers leave a message with fields they do not know without notice. */
   #isStrict(caller: Caller): boolean {
-    return caller.kind === 'worker' && caller.pool !== undefined && this.#agents.get(caller.pool)?.type === 'mcp'
+    return caller.kind === 'worker' && caller.pool !== undefined && this.#strictPools.has(caller.pool)
   }
 }
