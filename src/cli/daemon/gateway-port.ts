@@ -46,6 +46,8 @@ const AFFINITIES = 10_000
 /** Notifications that wait for a worker; those above are given up. */
 const MAX_WAITING_NOTIFICATIONS = 1_024
 const NOTIFICATION_WAIT_MS = 11_000
+/** For the introduction of a server that may start as slowly as it likes. */
+const INTRODUCTION_WAIT_MS = 60_000
 
 export class KernelPort implements GatewayPort {
   readonly #daemon: Doorway
@@ -197,17 +199,26 @@ export class KernelPort implements GatewayPort {
     }
   }
 
+  /** A server that does not introduce itself in the time it has to start keeps nobody waiting: calls go on without. */
   #ask(pool: PoolId, message: { method: string } & Message): Promise<Message> {
     return new Promise((resolve) => {
       const line = { jsonrpc: '2.0', ...message, id: ++this.#lastId }
+      let stopTimer = (): void => {}
       const done = (answer: Message): void => {
+        stopTimer()
         resolve(answer)
         exchange.finish()
       }
-      const exchange = new PlainExchange(
-        { sent: () => {}, received: done, failed: (error) => done({ refusal: error }) },
-        line,
-      )
+      const giveUp = (): void => {
+        exchange.cancel()
+        resolve({ refusal: fault('agent_timeout', { agent: pool, timeout_ms: waitMs }) })
+      }
+      const waitMs = this.#poolOf(pool)?.startTimeoutMs || INTRODUCTION_WAIT_MS
+      const sent = (): void => {
+        stopTimer()
+        stopTimer = this.#clock.after(waitMs, giveUp)
+      }
+      const exchange = new PlainExchange({ sent, received: done, failed: (error) => done({ refusal: error }) }, line)
       exchange.begin((internal) => this.#daemon.openInternal(pool, undefined, internal))
     })
   }

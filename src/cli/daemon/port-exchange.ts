@@ -96,21 +96,14 @@ export class PlainExchange extends PortExchange {
   }
 }
 
-/** To an MCP worker of its own, which has to be greeted first. */
+/** To an MCP worker of its own, which has to be greeted first: the time of the call runs from the greeting on. */
 export class GreetedExchange extends PlainExchange {
-  #isGreeted = false
-
   protected override open(client: InternalClient): void {
     client.send({ jsonrpc: '2.0', ...GREETING, id: `${this.line['id']}-greeting` })
   }
 
-  protected override routed(worker: WorkerProcessId): void {
-    if (this.#isGreeted) super.routed(worker)
-  }
-
   protected override hear(message: Message, bytes: number): void {
     if (message['id'] !== `${this.line['id']}-greeting`) return super.hear(message, bytes)
-    this.#isGreeted = true
     if (message['error'] === undefined) this.client?.send({ jsonrpc: '2.0', method: 'notifications/initialized' })
     this.client?.send(this.line)
   }
