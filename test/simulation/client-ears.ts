@@ -5,12 +5,14 @@
  * client is owed, for a reason that holds.
  */
 import { FAULTS, type Reason } from '../../src/kernel/faults.ts'
+import { hearAsCaller, isKnownFault } from './call-ears.ts'
 import { type ClientLine, idIn, idKey, serialIn, WorkerLine } from './line.ts'
 import type { SimClient } from './sim-client.ts'
 import { demand } from './violation.ts'
 
 export function hear(client: SimClient, text: string): void {
   demand(!client.hasLeft, 'actions sensible', () => `${client} has left`)
+  if (client.world.desk !== undefined && hearAsCaller(client, text)) return
   const serial = serialIn(text)
   if (serial === -1) return hearBus(client, text)
   const line = client.world.lines[serial]
@@ -155,11 +157,12 @@ function hearBus(client: SimClient, text: string): void {
   const idRaw = idIn(text)!
   if (message.error === undefined) {
     const line = client.settleId(idKey(idRaw), text)
-    const isLocal = line === undefined || LOCAL.has(line.method)
+    const isLocal = line === undefined || LOCAL.has(line.method) || line.isCall
     return demand(isLocal, 'justified', () => `${client} got an answer of the bus to ${line?.text}`)
   }
   const { reason } = message.error.data
-  demand(FAULTS[reason]?.code === message.error.code, 'justified', () => `${client} got an unknown error: ${text}`)
+  const isKnown = isKnownFault(reason, message.error.code)
+  demand(isKnown, 'justified', () => `${client} got an unknown error: ${text}`)
   client.world.countReason(reason)
   if (isClosing(client, reason, message.id)) return
   const line = client.settleId(idKey(idRaw), text)
@@ -170,14 +173,14 @@ function hearBus(client: SimClient, text: string): void {
 
 function reintroduce(client: SimClient): void {
   client.hasInitialised = false
-  client.patience = client.answers + 1
+  client.patience = client.answers - client.callAnswers + 1
 }
 
 /** The last words of the bus to a client that it closes. */
 function isClosing(client: SimClient, reason: Reason, id: unknown): boolean {
   const isRefusal = id === null && (reason === 'too_many_clients' || reason === 'shutting_down')
   const isBadOpening = reason === 'unknown_pool' && client.isBadlyOpened
-  if (!('closes' in FAULTS[reason]) && !isRefusal && !isBadOpening) return false
+  if (!('closes' in (FAULTS[reason] ?? {})) && !isRefusal && !isBadOpening) return false
   demand(isRefusal || client.isDeafened, 'justified', () => `${client} is closed for ${reason} without a fault`)
   demand(!client.isRefused, 'answered once', () => `${client} is told twice that it is closed`)
   client.isRefused = true

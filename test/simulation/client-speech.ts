@@ -2,6 +2,7 @@
  * What simulated clients say: the plain contract of the seed, ACP, MCP with a handshake and MCP without one, and now and
  * then something that no client should say.
  */
+import { callAgents } from './call-speech.ts'
 import type { Chance } from './chance.ts'
 import { type ClientLine, type Draft, INNER, type Member, respell } from './line.ts'
 import type { TongueName } from './scenario.ts'
@@ -26,16 +27,17 @@ export function speak(client: SimClient): void {
   if (chance.is(0.02 * scenario.malice)) return blunder(client)
   if (client.asked.size > 0 && chance.is(0.5)) return client.answer([...client.asked.values()][0]!)
   if (chance.is(0.01)) return answerUnasked(client)
+  if (client.mayCall && chance.is(client.callShare)) return callAgents(client)
   if (client.tongue !== 'plain' && !client.hasInitialised) return introduce(client)
   // Who speaks a protocol hears what the other side says to its first request before it goes on.
-  if (client.tongue !== 'plain' && client.answers < client.patience && !scenario.isMixed) return
+  if (client.tongue !== 'plain' && client.answers - client.callAnswers < client.patience && !scenario.isMixed) return
   if (client.tongue === 'legacy' && client.introduction !== undefined) return confirm(client)
   chance.weigh<Say>(SPEECH[client.tongue])(client)
 }
 
 // ---- lines ----
 
-function call(client: SimClient, method: string, what: Call): ClientLine {
+export function call(client: SimClient, method: string, what: Call): ClientLine {
   const { world } = client
   const { chance } = world
   const isRequest = what.isRequest ?? true
@@ -203,7 +205,7 @@ function cancel(method: string): Say {
 }
 
 /** Ids are compared by value: whichever of these requests is meant, it is owed nothing more. */
-function giveUp(client: SimClient, value: string): void {
+export function giveUp(client: SimClient, value: string): void {
   for (const lines of client.open.values()) {
     for (const line of lines) {
       if (line.isCancelled || respell(line.idRaw!) !== value) continue

@@ -3,18 +3,22 @@
  * TypeScript here, and a planted bug must not touch the sources.
  */
 import { spawnSync } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const TSC = join(ROOT, 'node_modules/typescript/bin/tsc')
-const FOLDERS = ['src/wire', 'src/kernel', 'src/dialects', 'test/simulation']
+const FOLDERS = ['src/wire', 'src/kernel', 'src/dialects', 'src/aio', 'test/simulation']
+/** What joins the gateway to the kernel. */
+const FILES = ['gateway-port', 'internal-client', 'odd-ids', 'port-exchange'].map((name) => `src/cli/daemon/${name}.ts`)
+FILES.push('src/cli/version.ts')
 
 /** A folder for one run; it is gone when the process is. */
 export function makeWorkshop() {
   const folder = mkdtempSync(join(tmpdir(), 'stdio-bus-simulate-'))
+  symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
   process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
   return folder
 }
@@ -28,6 +32,7 @@ export function copySources(folder) {
       filter: (path) => !path.endsWith('.test.ts') && !path.endsWith('.mjs'),
     })
   }
+  for (const name of FILES) cpSync(join(ROOT, name), join(folder, name))
 }
 
 /** Compiles the sources in `from` into `to`. */
@@ -48,7 +53,10 @@ export function compile(from, to) {
     outDir: to,
   }
   writeFileSync(join(from, 'package.json'), '{"type":"module"}')
-  writeFileSync(join(from, 'tsconfig.json'), JSON.stringify({ compilerOptions: options, include: FOLDERS }))
+  writeFileSync(
+    join(from, 'tsconfig.json'),
+    JSON.stringify({ compilerOptions: options, include: [...FOLDERS, ...FILES] }),
+  )
   const { status } = spawnSync(process.execPath, [TSC, '-p', join(from, 'tsconfig.json')], { stdio: 'inherit' })
   if (status !== 0) throw new Error(`tsc ended with ${status}`)
   mkdirSync(to, { recursive: true })

@@ -4,12 +4,12 @@ import { pathToFileURL } from 'node:url'
 const [folder, seeds, events] = process.argv.slice(2)
 const { simulate } = await import(pathToFileURL(`${folder}/test/simulation/simulate.js`).href)
 
-function hunt() {
+async function hunt() {
   for (let seed = 1; seed <= Number(seeds); seed++) {
-    const { violation } = simulate({ seed, events: Number(events) })
+    const { violation } = await simulate({ seed, events: Number(events) })
     if (violation !== undefined) return { seed, what: violation.message.split('\n')[0].slice(0, 200) }
   }
   return undefined
 }
 
-process.stdout.write(JSON.stringify(hunt() ?? {}))
+process.stdout.write(JSON.stringify((await hunt()) ?? {}))

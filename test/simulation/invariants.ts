@@ -24,6 +24,11 @@ export function inspect(core: Core, source: Peer | undefined): void {
     sessions += client.sessions.size
     retainedBytes += client.countedBytes
   }
+  if (core.exchanges.size > 0)
+    for (const exchange of core.exchanges.values()) {
+      inspectClient(core, exchange)
+      retainedBytes += exchange.countedBytes
+    }
   let outstanding = 0
   let bound = 0
   for (const worker of core.workers.values()) {
@@ -92,12 +97,16 @@ function inspectClient(core: Core, client: Client): void {
     demand(bond.worker.bonds.has(bond), 'tables tidy', () => `a bond of client ${client.id} is unknown to its worker`)
 }
 
+function isThere({ clients, exchanges }: Core, client: Client): boolean {
+  return (clients.get(client.id) ?? exchanges.get(client.id)) === client
+}
+
 function isGone(worker: Worker): boolean {
   return worker.state === 'stopped' || worker.state === 'parked' || worker.state === 'backing_off'
 }
 
 function inspectWorker(core: Core, worker: Worker): void {
-  const isHere = (client: Client | undefined): boolean => client === undefined || core.clients.get(client.id) === client
+  const isHere = (client: Client | undefined): boolean => client === undefined || isThere(core, client)
   const at = (): string => `worker ${worker.id}.${worker.generation} (${worker.state})`
   demand(
     worker.ownerless.size <= worker.outstanding.size,
@@ -183,8 +192,8 @@ function boundBeyond(core: Core, peer: Peer): number {
 
 function isClosed(core: Core, { owner }: Gate): boolean {
   if (owner === undefined) return true
-  const isThere = owner.kind === 'client' ? core.clients.get(owner.id) === owner : core.workers.get(owner.id) === owner
-  return isThere && !owner.outbox.isReleased
+  const isKnown = owner.kind === 'client' ? isThere(core, owner) : core.workers.get(owner.id) === owner
+  return isKnown && !owner.outbox.isReleased
 }
 
 function inspectPools(core: Core): void {
@@ -192,7 +201,7 @@ function inspectPools(core: Core): void {
     if (pool.waiting.length === 0) continue
     for (const { client } of pool.waiting)
       demand(
-        core.clients.get(client.id) === client,
+        isThere(core, client),
         'tables tidy',
         () => `pool ${pool.spec.id} keeps a message of a client that is gone`,
       )

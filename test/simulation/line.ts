@@ -24,6 +24,29 @@ export interface Draft {
   readonly comma?: string
 }
 
+/** A call of an agent, as the trace of the gateway has it. */
+export interface CallRecord {
+  /** `trace#id`. */
+  readonly key: string
+  readonly traceId: string
+  readonly callId: number
+  readonly parentId: number | null
+  readonly agent: string
+  readonly method: string
+  /** The line that asked; undefined: it could not be told. */
+  readonly line: ClientLine | WorkerLine | undefined
+  readonly isRequest: boolean
+  readonly depth: number
+  readonly startedMs: number
+  readonly timeoutMs: number
+  /** So many parts of the answer its caller has heard. */
+  partials: number
+  /** The worker that got it. */
+  receiver: SimWorker | undefined
+  /** Why it failed, or `said` when the agent answered; undefined: it is open. */
+  end: string | undefined
+}
+
 abstract class Line {
   readonly serial: number
   readonly kind: LineKind
@@ -33,6 +56,10 @@ abstract class Line {
   readonly innerRaw: string | undefined
   readonly text: string
   readonly #comma: string
+  /** It goes to the gateway. */
+  isCall = false
+  /** What the gateway has made of it. */
+  call: CallRecord | undefined
 
   constructor(serial: number, draft: Draft) {
     this.serial = serial
@@ -72,6 +99,8 @@ export class ClientLine extends Line {
   isConsumed = false
   isAnswered = false
   isCancelled = false
+  /** The cancel of a call: when the call is over, it says nothing to whoever gets it. */
+  isStray = false
   /** The resource, task or session it is about. */
   about: string | undefined
   // What the worker that received it saw.
@@ -107,6 +136,9 @@ export class WorkerLine extends Line {
   isEarly = false
   isAnswered = false
   isAliased = false
+  /** The call that it answers, or of whose answer it is a part. */
+  callOf: CallRecord | undefined
+  isPart = false
   readonly receivers: SimClient[] = []
 
   constructor(serial: number, author: SimWorker, draft: Draft) {

@@ -3,6 +3,7 @@
  *
  * Without a seed it takes fresh ones and prints the first. A violation is shrunk and printed as the command that repeats it.
  */
+import { isAioSeed } from './scenario.ts'
 import { shrink } from './shrink.ts'
 import { type Outcome, type Plan, simulate } from './simulate.ts'
 
@@ -13,6 +14,8 @@ export interface Order {
   readonly steps: readonly number[] | undefined
   /** 0: no bound. */
   readonly minutes: number
+  /** Only worlds with agents; the other seeds are passed over. */
+  readonly isAio?: boolean
 }
 
 const STORY_LINES = 80
@@ -27,7 +30,7 @@ export interface Tally {
 }
 
 /** Runs seed after seed until one fails. */
-export function runSeeds(order: Order, note: (tally: Tally) => void = () => {}): Tally {
+export async function runSeeds(order: Order, note: (tally: Tally) => void = () => {}): Promise<Tally> {
   const startedMs = performance.now()
   const reasons = new Map<string, number>()
   let events = 0
@@ -40,12 +43,14 @@ export function runSeeds(order: Order, note: (tally: Tally) => void = () => {}):
     reasons,
     failed,
   })
-  for (let i = 0; ; i++) {
+  let seed = order.seed
+  for (let i = 0; ; i++, seed++) {
     const isOver = order.minutes > 0 ? performance.now() - startedMs > order.minutes * 60_000 : i >= order.seeds
     if (isOver) return tallyOf(i, undefined)
+    while (order.isAio && !isAioSeed(seed)) seed++
     const { steps } = order
-    const plan = { seed: order.seed + i, events: order.events, ...(steps === undefined ? {} : { steps }) }
-    const outcome = simulate(plan)
+    const plan = { seed, events: order.events, ...(steps === undefined ? {} : { steps }) }
+    const outcome = await simulate(plan)
     events += outcome.events
     requests += outcome.requests
     for (const [reason, count] of outcome.reasons) reasons.set(reason, (reasons.get(reason) ?? 0) + count)
@@ -55,9 +60,9 @@ export function runSeeds(order: Order, note: (tally: Tally) => void = () => {}):
 }
 
 /** What a person needs to know of a violation: what it is, how to repeat it, what happened. */
-export function reportFailure(plan: Plan, outcome: Outcome): string {
-  const small = shrink(plan, outcome)
-  const told = simulate({ ...small, isTold: true })
+export async function reportFailure(plan: Plan, outcome: Outcome): Promise<string> {
+  const small = await shrink(plan, outcome)
+  const told = await simulate({ ...small, isTold: true })
   const command = `npm run simulate -- --seed ${small.seed} --events ${small.events} --steps ${formatSteps(small.steps ?? [])}`
   return [
     'what happened:',

@@ -1,6 +1,6 @@
 /**
- * `npm run simulate:planted`: plants one bug after the other in a copy of the kernel and demands that the simulator finds
- * each within a thousand seeds; without a bug it must find none in the seeds it needed.
+ * `npm run simulate:planted`: plants one bug after the other in a copy of the kernel or of the gateway and demands that the
+ * simulator finds each within a thousand seeds; without a bug it must find none in the seeds it needed.
  */
 import { spawn } from 'node:child_process'
 import { cpSync, readFileSync, writeFileSync } from 'node:fs'

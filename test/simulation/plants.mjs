@@ -1,7 +1,8 @@
 /**
- * Bugs to be planted in a copy of the kernel, one at a time; each breaks one promise of the contract.
+ * Bugs to be planted in a copy of the kernel or of the gateway, one at a time; each breaks one promise of the contract.
  *
- * `find` stands exactly once in its file. When the kernel changes and a line is gone, plant the same bug in the new one.
+ * Files are named as from the kernel; `find` stands exactly once in its file. When the kernel changes and a line is gone,
+ * plant the same bug in the new one.
  */
 export const PLANTS = [
   {
@@ -179,5 +180,41 @@ export const PLANTS = [
     file: 'timers.ts',
     find: 'this.#pop().fire(nowMs)',
     replace: '{\n      const due = this.#pop()\n      if (due.order % 4 !== 3) due.fire(nowMs)\n    }',
+  },
+  {
+    name: 'a part of an answer gives back the id of a cancelled call',
+    file: 'outbound.ts',
+    find: 'const client = request?.client ?? request?.formerClient',
+    replace: 'const client = request?.client',
+  },
+  {
+    name: 'what the gateway adds makes a line too long',
+    file: 'bus.ts',
+    find: "event.door === 'internal' ? Number.POSITIVE_INFINITY : maxClientLineBytes",
+    replace: 'maxClientLineBytes',
+  },
+  {
+    name: 'an exchange that the bus refuses is closed without a word',
+    file: 'switchboard.ts',
+    find: 'if (client.isInternal) return this.failExchange(client, reason, problem === undefined ? undefined : { problem })',
+    replace: '',
+  },
+  {
+    name: 'a call with an odd id is answered under another',
+    file: 'calls.ts',
+    find: '...(isOdd ? { oddId: envelope.idSpelling() } : {}),',
+    replace: '',
+  },
+  {
+    name: 'calls of a caller that has gone go on',
+    file: '../aio/gateway.ts',
+    find: "for (const call of this.#open.of(caller)) call.abandon('caller_gone')",
+    replace: '',
+  },
+  {
+    name: 'a call that is over ends once more',
+    file: '../aio/call.ts',
+    find: '    if (!this.#isOpen) return\n    this.#isOpen = false\n',
+    replace: '    this.#isOpen = false\n',
   },
 ]

@@ -22,3 +22,11 @@ export const REGRESSIONS: readonly (readonly [seed: number, what: string])[] = [
   [1141, 'a lease waits with the messages that wait for a repeated initialize'],
   [1673, 'nobody is led back to a worker that is just ending'],
 ]
+
+/** The same in worlds with agents that are called. */
+export const AIO_REGRESSIONS: typeof REGRESSIONS = [
+  [128, 'an exchange that the bus refuses hears of it'],
+  [228, 'a part of an answer does not give back the id of a cancelled call'],
+  [565, 'what the gateway adds does not make a line too long'],
+  [2138, 'a worker of a pool that is no agent any more gets nothing that MCP does not know'],
+]

@@ -22,7 +22,7 @@ afterEach(() => {
 async function record(seed: number, hasPayloads: boolean, events = 400): Promise<{ file: string; events: number }> {
   const file = join(folder, `${seed}-${hasPayloads}.ndjson`)
   let recorder: Recorder | undefined
-  const outcome = simulate({
+  const outcome = await simulate({
     seed,
     events,
     witness: (spec) => {

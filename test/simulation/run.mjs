@@ -10,6 +10,7 @@ const { values } = parseArgs({
     events: { type: 'string', default: '1000' },
     steps: { type: 'string' },
     minutes: { type: 'string', default: '0' },
+    aio: { type: 'boolean', default: false },
   },
 })
 
@@ -30,12 +31,12 @@ const order = {
   events: Number(values.events),
   minutes: Number(values.minutes),
   steps,
-  isTold: values.told,
+  isAio: values.aio,
 }
-const tally = runSeeds(order, (so) => process.stderr.write(`\r${formatTally(so)}`))
+const tally = await runSeeds(order, (so) => process.stderr.write(`\r${formatTally(so)}`))
 process.stderr.write('\n')
 console.log(formatTally(tally))
 if (tally.failed !== undefined) {
-  console.log(reportFailure(tally.failed.plan, tally.failed.outcome))
+  console.log(await reportFailure(tally.failed.plan, tally.failed.outcome))
   process.exitCode = 1
 }

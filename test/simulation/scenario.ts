@@ -2,9 +2,10 @@
  * What a seed stands for: pools, limits and manners of a small world. Everything is kept small on purpose, so that queues
  * are full, ids collide and deadlines pass within a few hundred events.
  */
+import { AGENT_DEFAULTS, type AgentSpec } from '../../src/aio/agent-spec.ts'
 import { DEFAULT_LIMITS, type Limits } from '../../src/kernel/limits.ts'
 import type { BusSpec, PoolSpec } from '../../src/kernel/vocabulary.ts'
-import type { Chance } from './chance.ts'
+import { Chance } from './chance.ts'
 
 export type TongueName = 'plain' | 'acp' | 'legacy' | 'modern'
 
@@ -22,6 +23,26 @@ export interface Scenario {
   readonly reloads: boolean
   /** How many of the peers misbehave. */
   readonly malice: number
+  /** Some pools are agents that clients and workers call; undefined: there is no gateway. */
+  readonly aio?: AioScenario
+}
+
+export interface AioScenario {
+  readonly agents: readonly AgentSpec[]
+  /** Workers pass on what they are asked until nobody may any more. */
+  readonly isDeep: boolean
+  /** How often a worker that works calls another agent. */
+  readonly workerShare: number
+  readonly hasRemoteQueries: boolean
+}
+
+/** A step that no run has: what it draws is drawn beside everything else. */
+const AIO_STEP = -4_013
+const AIO_SHARE = 0.25
+
+/** Every fourth seed or so is a world with agents; the others are as they were before there were any. */
+export function isAioSeed(seed: number): boolean {
+  return new Chance(seed, AIO_STEP).is(AIO_SHARE)
 }
 
 const TONGUES = [
@@ -58,6 +79,67 @@ export function drawScenario(chance: Chance): Scenario {
 function maybeLazy(chance: Chance, pool: PoolSpec): PoolSpec {
   if (pool.sharing !== 'shared' || !chance.is(0.15)) return pool
   return { ...pool, isLazy: true, ...(chance.is(0.5) ? { idleTimeoutMs: 300 } : {}) }
+}
+
+/** Gives the world a gateway: pools that are no agents of an editor become agents that can be called. */
+export function addAgents(chance: Chance, drawn: Scenario): Scenario {
+  const isDeep = chance.is(0.15)
+  const scenario = isDeep ? deepen(chance, drawn) : drawn
+  const { spec, tongues } = scenario
+  const pools = [...spec.pools]
+  if (!isDeep && (chance.is(0.5) || pools.every(({ id }) => tongues.get(id) === 'acp'))) {
+    tongues.set('a', chance.pick(CALLABLE))
+    pools.push({ ...drawPool(chance, 'a', spec.limits, new Map()), era: 'auto' })
+  }
+  const callable = pools.filter(({ id }) => tongues.get(id) !== 'acp' && (id === 'a' || chance.is(0.9)))
+  const agents = callable.map((pool) => drawAgent(chance, pool, tongues.get(pool.id)!, isDeep))
+  const agentPools = pools.map((pool) => (callable.includes(pool) ? asAgent(pool, tongues.get(pool.id)!) : pool))
+  const aio = {
+    agents,
+    isDeep,
+    workerShare: chance.pick([0, 0.1, 0.3]),
+    hasRemoteQueries: chance.is(0.3),
+  }
+  return { ...scenario, spec: { ...spec, pools: agentPools, gateway: 'all' }, aio }
+}
+
+const CALLABLE = ['plain', 'plain', 'legacy', 'modern'] as const
+
+/** One agent that always asks itself, and time and room enough for it to come to an end. */
+function deepen(chance: Chance, { spec, tongues, ...rest }: Scenario): Scenario {
+  const limits = { ...spec.limits, maxOutputQueueBytes: 20_000, maxPendingPerClient: 50, requestTimeoutMs: 0 }
+  const drawn = drawPool(chance, 'a', limits, new Map())
+  const pool = {
+    ...drawn,
+    limits,
+    era: 'auto',
+    instances: 1,
+    maxInstances: 1,
+    sharing: 'shared',
+    hangTimeoutMs: 0,
+  } as const
+  tongues.clear()
+  tongues.set('a', chance.pick(CALLABLE))
+  return { ...rest, tongues, reloads: false, malice: 0, spec: { ...spec, pools: [pool], defaultPool: 'a', limits } }
+}
+
+/** A server that agents call is greeted at its start, as the configuration has it. */
+function asAgent(pool: PoolSpec, tongue: TongueName): PoolSpec {
+  return tongue === 'plain' ? { ...pool, protocol: 'plain' } : { ...pool, protocol: 'mcp' }
+}
+
+function drawAgent(chance: Chance, { id, instances }: PoolSpec, tongue: TongueName, isDeep: boolean): AgentSpec {
+  const common = {
+    ...AGENT_DEFAULTS,
+    name: id,
+    pool: id,
+    instances,
+    timeoutMs: isDeep ? 30_000 : chance.pick([60, 1_000, 30_000, 30_000]),
+    maxPayloadBytes: chance.pick([400, 100_000, 100_000]),
+    methodStyle: chance.is(0.7) ? ('namespaced' as const) : ('bare' as const),
+  }
+  if (tongue === 'plain') return { ...common, type: 'stdio', mode: 'ndjson' }
+  return { ...common, type: 'mcp', ...(chance.is(0.5) ? { sampling: { tool: 'think' } } : {}) }
 }
 
 function drawLimits(chance: Chance): Limits {

@@ -76,6 +76,9 @@ export class SimClient {
   consumedRequests = 0
   answers = 0
   cancelledCount = 0
+  /** How much of what it says are calls of agents, and how many of the answers were for those. */
+  readonly callShare: number
+  callAnswers = 0
 
   constructor(world: World, id: ClientId, door: Door, pool: string, tongue: TongueName) {
     const { chance } = world
@@ -89,6 +92,7 @@ export class SimClient {
     this.pace = chance.is(world.scenario.malice / 2) ? chance.pick(['slow', 'stuck']) : 'eager'
     this.pipe = new Pipe(chance.pick([16, 100, 400, 5_000, 100_000]))
     this.maxLineBytes = world.maxClientLineBytes
+    this.callShare = world.scenario.aio === undefined ? 0 : chance.pick([0, 0.3, 0.6, 1])
   }
 
   toString(): string {
@@ -102,6 +106,13 @@ export class SimClient {
   /** It is there, and the bus has not closed it. */
   get isListening(): boolean {
     return !this.hasLeft && !this.hasEnded && this.closed === undefined
+  }
+
+  /** Who speaks a protocol is introduced first. */
+  get mayCall(): boolean {
+    if (this.callShare === 0) return false
+    if (this.tongue === 'plain' || this.callShare === 1) return true
+    return this.hasInitialised && this.answers - this.callAnswers >= this.patience
   }
 
   // ---- one step of its life ----

@@ -5,7 +5,7 @@
  * pipe until the bus reads it, also after its death.
  */
 import type { PoolSpec, WorkerId } from '../../src/kernel/vocabulary.ts'
-import { type ClientLine, type Draft, idKey, WorkerLine } from './line.ts'
+import { type CallRecord, type ClientLine, type Draft, idKey, WorkerLine } from './line.ts'
 import { LineReader, Pipe, Sending } from './pipe.ts'
 import type { TongueName } from './scenario.ts'
 import type { SimClient } from './sim-client.ts'
@@ -22,11 +22,29 @@ export interface Received {
   readonly line: ClientLine | undefined
   /** The session that its answer will announce. */
   readonly announces?: string
+  /** The call that was laid before it, and what came with it. */
+  readonly call?: CallRecord
+  readonly meta?: Readonly<Record<string, string>>
+  readonly tokenRaw?: string
 }
 
 /** What is known of a line beyond its text. */
 export type Remarks = Partial<
-  Pick<WorkerLine, 'to' | 'answers' | 'during' | 'refersTo' | 'session' | 'announces' | 'about' | 'isEarly' | 'isVague'>
+  Pick<
+    WorkerLine,
+    | 'to'
+    | 'answers'
+    | 'during'
+    | 'refersTo'
+    | 'session'
+    | 'announces'
+    | 'about'
+    | 'isEarly'
+    | 'isVague'
+    | 'isCall'
+    | 'callOf'
+    | 'isPart'
+  >
 >
 
 const TEMPERS: readonly (readonly [number, Temper])[] = [
@@ -72,6 +90,7 @@ export class SimWorker {
   readonly repeated = new Set<ClientLine>()
   readonly subscribed = new Set<string>()
   sole: SimClient | undefined
+  soleCall: CallRecord | undefined
   #nextSession = 1
 
   constructor(world: World, slot: WorkerId, generation: number, spec: PoolSpec) {

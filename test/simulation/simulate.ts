@@ -1,5 +1,7 @@
 /**
  * One run: so many events from a seed, then everything settles, the bus shuts down, and nothing may be left.
+ *
+ * Only promises of the gateway are waited for, never the system: the same seed gives the same run.
  */
 import { demand, Violation } from './violation.ts'
 import { type Looking, World } from './world.ts'
@@ -24,15 +26,15 @@ export interface Outcome {
 const MAX_STEPS_PER_EVENT = 6
 const MAX_ROUNDS = 20_000
 
-export function simulate(plan: Plan): Outcome {
+export async function simulate(plan: Plan): Promise<Outcome> {
   const world = new World(plan.seed, plan)
   let violation: Violation | undefined
   let steps = 0
   try {
-    steps = live(world, plan, (step) => {
+    steps = await live(world, plan, (step) => {
       steps = step
     })
-    end(world)
+    await end(world)
   } catch (error) {
     if (!(error instanceof Violation)) throw error
     violation = error
@@ -41,28 +43,34 @@ export function simulate(plan: Plan): Outcome {
   return { violation, events: world.events, steps, requests, story: world.story ?? [], reasons: world.reasons }
 }
 
-function live(world: World, { events, steps }: Plan, note: (step: number) => void): number {
+async function live(world: World, { events, steps }: Plan, note: (step: number) => void): Promise<number> {
   if (steps !== undefined) {
-    for (const step of steps) if (!world.isFinished) world.step(step)
+    for (const step of steps) if (!world.isFinished) await take(world, step)
     return steps.length
   }
   let step = 0
   for (; world.events < events && step < events * MAX_STEPS_PER_EVENT && !world.isFinished; step++) {
     note(step + 1)
     world.step(step)
+    if (world.desk !== undefined) await world.rest()
   }
   return step
 }
 
-function end(world: World): void {
+async function take(world: World, step: number): Promise<void> {
+  world.step(step)
+  await world.rest()
+}
+
+async function end(world: World): Promise<void> {
   world.chance.reseed(world.seed, -2)
   if (!world.scenario.endsAbruptly) {
-    settle(world, () => false)
+    await settle(world, () => false)
     inspectCalm(world)
   }
   const startedMs = world.nowMs
   if (!world.isStopping) world.shutDown()
-  settle(world, () => world.isFinished)
+  await settle(world, () => world.isFinished)
   demand(world.isFinished, 'nothing left', 'the bus did not finish')
   const { drainTimeoutMs } = world.spec.limits
   const tookMs = world.nowMs - startedMs
@@ -71,7 +79,7 @@ function end(world: World): void {
 }
 
 /** Everybody reads, answers and asks nothing new, and the clock runs, until nothing happens any more. */
-function settle(world: World, isEnough: () => boolean): void {
+async function settle(world: World, isEnough: () => boolean): Promise<void> {
   for (let round = 0; !isEnough(); round++) {
     demand(round < MAX_ROUNDS, 'goes on', 'the world does not come to rest')
     const before = world.moves
@@ -79,15 +87,18 @@ function settle(world: World, isEnough: () => boolean): void {
     for (const client of [...world.clients]) client.settle()
     for (const worker of [...world.workers]) worker.settle()
     world.flush()
+    if (world.desk !== undefined) await world.rest()
     if (world.moves > before) continue
     if (isCalm(world) && !world.isStopping) return
     if (!world.jump()) return
+    if (world.desk !== undefined) await world.rest()
   }
 }
 
 /** Nobody is owed anything or held up: what time may still bring is of no interest. */
 function isCalm(world: World): boolean {
   return (
+    world.desk?.isIdle !== false &&
     world.workers.every((worker) => !worker.isPaused) &&
     world.clients.every(
       (client) =>
@@ -97,6 +108,7 @@ function isCalm(world: World): boolean {
 }
 
 function inspectCalm(world: World): void {
+  world.desk?.inspectCalm()
   for (const client of world.clients) {
     const owed = client.owed - client.cancelledCount
     demand(
@@ -117,8 +129,10 @@ function inspectCalm(world: World): void {
 
 function inspectEnd(world: World): void {
   const { core } = world
+  world.desk?.inspectEnd()
   if (core === undefined) return
   demand(core.clients.size === 0, 'nothing left', `${core.clients.size} clients are left`)
+  demand(core.exchanges.size === 0, 'nothing left', `${core.exchanges.size} exchanges are left`)
   demand(core.sessions.size === 0, 'nothing left', `${core.sessions.size} sessions are left`)
   demand(core.requests.size === 0, 'nothing left', `${core.requests.size} requests are left`)
   demand(core.retainedBytes === 0, 'nothing left', `${core.retainedBytes} bytes are retained`)

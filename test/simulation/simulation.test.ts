@@ -2,36 +2,44 @@ import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { formatSteps, parseSteps, reportFailure, runSeeds } from './main.ts'
-import { REGRESSION_EVENTS, REGRESSIONS } from './regressions.ts'
+import { AIO_REGRESSIONS, REGRESSION_EVENTS, REGRESSIONS } from './regressions.ts'
+import { isAioSeed } from './scenario.ts'
 import { simulate } from './simulate.ts'
 
 const FRESH_SEEDS = 15
+const AIO_SEED = 5
 
-function demandSound(seed: number, seeds: number, events: number): void {
-  const { failed } = runSeeds({ seed, seeds, events, steps: undefined, minutes: 0 })
-  if (failed !== undefined) expect.fail(reportFailure(failed.plan, failed.outcome))
+async function demandSound(seed: number, seeds: number, events: number): Promise<void> {
+  const { failed } = await runSeeds({ seed, seeds, events, steps: undefined, minutes: 0 })
+  if (failed !== undefined) expect.fail(await reportFailure(failed.plan, failed.outcome))
 }
 
-test('every promise holds in a fixed set of worlds', { timeout: 60_000 }, () => {
-  demandSound(1, 100, 400)
+test('every promise holds in a fixed set of worlds', { timeout: 60_000 }, async () => {
+  await demandSound(1, 100, 400)
 })
 
-test('every promise holds in worlds nobody has seen', { timeout: 60_000 }, () => {
+test('every promise holds in worlds nobody has seen', { timeout: 60_000 }, async () => {
   const seed = Date.now() % 1_000_000_000
   console.log(`simulation: fresh seeds from ${seed} on`)
-  demandSound(seed, FRESH_SEEDS, 400)
+  await demandSound(seed, FRESH_SEEDS, 400)
 })
 
-test.each(REGRESSIONS)('seed %i: %s', { timeout: 60_000 }, (seed) => {
-  demandSound(seed, 1, REGRESSION_EVENTS)
+test.each([...REGRESSIONS, ...AIO_REGRESSIONS])('seed %i: %s', { timeout: 60_000 }, async (seed) => {
+  await demandSound(seed, 1, REGRESSION_EVENTS)
 })
 
-test('a seed always yields the same run', () => {
-  const told = { seed: 7, events: 300, isTold: true }
-  const first = simulate(told)
+test.each([7, AIO_SEED])('seed %i always yields the same run', async (seed) => {
+  const told = { seed, events: 300, isTold: true }
+  const first = await simulate(told)
   expect(first.story.length).toBeGreaterThan(300)
-  expect(simulate(told).story).toEqual(first.story)
-  expect(simulate({ ...told, seed: 8 }).story).not.toEqual(first.story)
+  expect((await simulate(told)).story).toEqual(first.story)
+  expect((await simulate({ ...told, seed: 8 })).story).not.toEqual(first.story)
+})
+
+test('the seeds of regressions still stand for the worlds they were found in', () => {
+  expect(isAioSeed(AIO_SEED)).toBe(true)
+  for (const [seed] of REGRESSIONS) expect(isAioSeed(seed), `seed ${seed}`).toBe(false)
+  for (const [seed] of AIO_REGRESSIONS) expect(isAioSeed(seed), `seed ${seed}`).toBe(true)
 })
 
 test('steps are written as ranges and read again', () => {

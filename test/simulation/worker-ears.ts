@@ -2,11 +2,13 @@
  * Judges every line that a worker hears: it comes once, to one worker, unchanged but for an id that had to be another, in
  * the order its client sent it, and under an id that nothing else there has.
  */
+import { hearAsAgent } from './call-ears.ts'
 import { ClientLine, idIn, idKey, respell, serialIn } from './line.ts'
 import type { SimWorker } from './sim-worker.ts'
 import { demand } from './violation.ts'
 
 export function hearAsWorker(worker: SimWorker, text: string): void {
+  if (worker.world.desk !== undefined && hearAsAgent(worker, text)) return
   const serial = serialIn(text)
   if (serial === -1) return hearBus(worker, text)
   const line = worker.world.lines[serial]
@@ -16,6 +18,7 @@ export function hearAsWorker(worker: SimWorker, text: string): void {
   if (isOther) return hearRepeated(worker, line, text)
   demand(line.receiver === undefined, 'answered once', () => `${worker} got what ${line.receiver} has got: ${text}`)
   line.receiver = worker
+  if (line.isStray) return
   demandPlace(worker, line, text)
   hearKind[line.kind](worker, line, text)
   demandOrder(worker, line, text)
@@ -237,5 +240,7 @@ function hearBusRequest(worker: SimWorker, idRaw: string, method: string, text: 
     () => `${worker} got a used id: ${text}`,
   )
   worker.world.aliases.add(key)
+  // The gateway counts from one, as clients do: where it asks, their ids may have to be others.
+  if (worker.world.desk !== undefined && !/^"?b?1\d{9}/.test(idRaw)) worker.usedIds.add(key)
   worker.open.set(key, { idRaw, method, line: undefined })
 }

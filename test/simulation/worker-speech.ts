@@ -2,6 +2,7 @@
  * What simulated workers say: answers in their protocol, updates, progress, logs and questions while they work, and, as
  * their temper has it, lies and junk.
  */
+import { answerCall, callOn, modulesOf, serve } from './call-speech.ts'
 import { type Draft, INNER, idKey, type Member, respell } from './line.ts'
 import type { TongueName } from './scenario.ts'
 import type { Received, Remarks, SimWorker } from './sim-worker.ts'
@@ -13,8 +14,11 @@ export function work(worker: SimWorker): void {
   const roll = chance.next()
   if (worker.temper === 'lying' && roll < 0.1) return lie(worker)
   if (worker.temper === 'junk' && roll < 0.1) return babble(worker)
+  const { aio } = worker.world.scenario
+  if (aio !== undefined && chance.is(aio.workerShare / 10)) return callOn(worker, undefined)
   if (worker.open.size === 0) return
   const received = chance.pick([...worker.open.values()])
+  if (received.call !== undefined) return serve(worker, received)
   const isTalkative = worker.temper === 'chatty' ? 0.6 : 0.15
   if (chance.is(isTalkative)) chance.weigh<Talk>(TALK[worker.tongue])(worker, received)
   if (worker.temper === 'silent') return
@@ -22,7 +26,10 @@ export function work(worker: SimWorker): void {
 }
 
 export function finishWork(worker: SimWorker): void {
-  for (const received of [...worker.open.values()]) answer(worker, received)
+  for (const received of [...worker.open.values()]) {
+    if (received.call !== undefined) answerCall(worker, received)
+    else answer(worker, received)
+  }
 }
 
 // ---- answers ----
@@ -38,13 +45,17 @@ const BODIES: Readonly<Record<TongueName, Readonly<Record<string, Body>>>> = {
     'session/list': (worker) => `,"sessions":[${[...worker.owners.keys()].map((name) => `{"sessionId":"${name}"}`)}]`,
   },
   legacy: {
-    initialize: () => ',"protocolVersion":"2025-11-25","capabilities":{}',
+    initialize: (worker) => `,"protocolVersion":"2025-11-25","capabilities":${modulesOf(worker)}`,
     'server/discover': () => ({ error: '-32601' }),
   },
   modern: {
     initialize: () => ({ error: '-32601' }),
-    'server/discover': () => ',"supportedVersions":["2026-07-28"]',
+    'server/discover': (worker) => `,"supportedVersions":["2026-07-28"]${modernModulesOf(worker)}`,
   },
+}
+
+function modernModulesOf(worker: SimWorker): string {
+  return worker.world.desk === undefined ? '' : `,"capabilities":${modulesOf(worker)}`
 }
 
 function answer(worker: SimWorker, received: Received): void {
@@ -78,7 +89,7 @@ function answer(worker: SimWorker, received: Received): void {
   if (method === 'session/close') worker.noteOwner(line.sessions[0]!, undefined)
 }
 
-function drawPad(worker: SimWorker): string {
+export function drawPad(worker: SimWorker): string {
   const { chance } = worker.world
   const roll = chance.next()
   if (roll < 0.7) return ''
@@ -106,10 +117,12 @@ function draft(worker: SimWorker, method: string, about: About): Draft {
 }
 
 /** Small numbers, so that the questions of different workers collide at a client. */
-function drawQuestionId(worker: SimWorker): string {
+export function drawQuestionId(worker: SimWorker): string {
   const { chance, lines } = worker.world
   const idRaw = chance.is(0.9) ? String(chance.between(1, 9)) : `${chance.between(1, 9)}.0`
-  return worker.questions.has(respell(idRaw)) ? String(lines.length) : idRaw
+  if (!worker.questions.has(respell(idRaw))) return idRaw
+  const fresh = String(lines.length)
+  return worker.questions.has(fresh) ? `"q${fresh}"` : fresh
 }
 
 function ask(worker: SimWorker, method: string, about: About, of: Remarks): void {

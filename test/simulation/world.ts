@@ -4,24 +4,27 @@
  *
  * Every step draws from its own seed, so a run is a list of step numbers: leaving some out leaves the others as they were.
  */
+import type { InternalClient } from '../../src/cli/daemon/internal-client.ts'
 import { DIALECTS } from '../../src/dialects/index.ts'
 import { Bus } from '../../src/kernel/bus.ts'
 import type { Core } from '../../src/kernel/core.ts'
 import type { Action, BusEvent } from '../../src/kernel/events.ts'
-import type { Reason } from '../../src/kernel/faults.ts'
 import type { Peer } from '../../src/kernel/peers.ts'
 import type { BusSpec, ClientId, PoolSpec, WorkerId } from '../../src/kernel/vocabulary.ts'
 import { Chance } from './chance.ts'
+import { Desk } from './desk.ts'
 import { inspect } from './invariants.ts'
 import type { ClientLine, WorkerLine } from './line.ts'
 import { coreSeen } from './look.ts'
-import { drawScenario, redrawSpec, type Scenario } from './scenario.ts'
+import { addAgents, drawScenario, isAioSeed, redrawSpec, type Scenario } from './scenario.ts'
 import { SimClient } from './sim-client.ts'
 import { SimWorker } from './sim-worker.ts'
 import { demand, Violation } from './violation.ts'
 
 const MAX_CLIENTS = 400
 const MAX_FLUSHES = 2_000
+/** The longest chain of promises in the gateway is shorter. */
+const PROMISED_TICKS = 16
 
 /** Somebody who writes down what the kernel is told and decides; see `src/cli/daemon/recorder.ts`. */
 export interface Witness {
@@ -55,7 +58,7 @@ export class World {
   readonly homes = new Map<string, SimWorker>()
   /** Names of sessions that somebody else has tried to use. */
   readonly contested = new Set<string>()
-  readonly reasons = new Map<Reason, number>()
+  readonly reasons = new Map<string, number>()
   readonly timeoutsMs: number[] = []
   /** The bus may retain so much in all that nobody is closed for it. */
   readonly isRoomy: boolean
@@ -69,19 +72,27 @@ export class World {
   isFinished = false
   hasReloaded = false
   story: string[] | undefined
+  /** Where calls of agents go; undefined: there are no agents in this world. */
+  readonly desk: Desk | undefined
+  /** What went wrong where nobody could be told at once. */
+  failure: unknown
+  #depth = 0
   readonly #witness: Witness | undefined
   #core: Core | undefined
   #nextClient = 1
+  #openedClients = 0
 
   constructor(seed: number, { isTold, witness }: Looking = {}) {
     this.seed = seed
     this.chance = new Chance(seed, -1)
-    this.scenario = drawScenario(this.chance)
+    const scenario = drawScenario(this.chance)
+    this.scenario = isAioSeed(seed) ? addAgents(this.chance, scenario) : scenario
     this.spec = this.scenario.spec
     this.isRoomy = this.spec.limits.maxTotalBufferBytes > 1_000_000
     if (isTold) this.story = []
     this.#learn(this.spec)
     this.#witness = witness?.(this.spec)
+    this.desk = this.scenario.aio === undefined ? undefined : new Desk(this, this.scenario.aio)
     this.bus = new Bus(this.spec, DIALECTS, this.#witness?.chance ?? (() => this.chance.next()))
     const actions = this.bus.start(this.nowMs)
     this.#witness?.started(this.nowMs, actions)
@@ -92,7 +103,7 @@ export class World {
     this.story?.push(what())
   }
 
-  countReason(reason: Reason): void {
+  countReason(reason: string): void {
     this.reasons.set(reason, (this.reasons.get(reason) ?? 0) + 1)
   }
 
@@ -130,6 +141,7 @@ export class World {
     else this.jump()
     const deadlineMs = this.bus.nextDeadlineMs()
     if (deadlineMs !== undefined && deadlineMs <= this.nowMs && chance.is(0.8)) this.apply({ type: 'tick' })
+    this.desk?.alarms.ring(this.nowMs)
   }
 
   /** To the next moment at which something is due; false when nothing ever will be. */
@@ -138,8 +150,10 @@ export class World {
     let atMs = this.bus.nextDeadlineMs() ?? Number.POSITIVE_INFINITY
     for (const worker of this.workers)
       if (worker.state === 'launching' || (worker.isStopping && worker.isAlive)) atMs = Math.min(atMs, worker.dueMs)
+    if (this.desk !== undefined) atMs = Math.min(atMs, this.desk.alarms.nextAtMs)
     if (atMs === Number.POSITIVE_INFINITY) return false
     this.nowMs = Math.max(this.nowMs, atMs)
+    this.desk?.alarms.ring(this.nowMs)
     if ((this.bus.nextDeadlineMs() ?? Number.POSITIVE_INFINITY) <= this.nowMs) this.apply({ type: 'tick' })
     return true
   }
@@ -150,25 +164,34 @@ export class World {
 
   #openClient(): void {
     const { chance, scenario } = this
-    if (this.clients.length >= scenario.maxClientsAtOnce || this.#nextClient > MAX_CLIENTS || this.isStopping) return
-    const isStdio = scenario.isStdio && this.#nextClient === 1
+    if (this.clients.length >= scenario.maxClientsAtOnce || this.#openedClients >= MAX_CLIENTS || this.isStopping)
+      return
+    const isStdio = scenario.isStdio && this.#openedClients === 0
     if (scenario.isStdio && !isStdio) return
     const { id: pool } = chance.pick(this.spec.pools)
     const tongue =
       scenario.isMixed && chance.is(0.4)
         ? chance.pick(['plain', 'acp', 'legacy', 'modern'] as const)
         : scenario.tongues.get(pool)!
-    const client = new SimClient(this, this.#nextClient++ as ClientId, isStdio ? 'stdio' : 'unix', pool, tongue)
+    this.#openedClients++
+    const door = isStdio ? 'stdio' : this.desk !== undefined && chance.is(0.2) ? 'tcp' : 'unix'
+    const client = new SimClient(this, this.nextClientId(), door, pool, tongue)
     this.clients.push(client)
     this.#clientsById.set(client.id, client)
     const of = client.addressing === 'door' ? { pool } : {}
     this.apply({ type: 'client-opened', client: client.id, door: client.door, ...of })
   }
 
+  /** Numbers of connections and of exchanges are one series. */
+  nextClientId(): ClientId {
+    return this.#nextClient++ as ClientId
+  }
+
   #reload(): void {
     this.hasReloaded = true
     this.spec = redrawSpec(this.chance, this.scenario, this.spec, this.events)
     this.#learn(this.spec)
+    this.desk?.adopt(this.spec.pools)
     this.apply({ type: 'reload', spec: this.spec })
   }
 
@@ -194,8 +217,17 @@ export class World {
     const isAlone = !this.isStopping && (this.bus.nextDeadlineMs() ?? Number.POSITIVE_INFINITY) > this.nowMs
     const actions = this.#guard(() => this.bus.apply(event, this.nowMs))
     this.#witness?.applied(event, this.nowMs, actions)
+    this.#depth++
     this.#perform(actions)
+    this.#depth--
     this.#check(isAlone ? event : undefined)
+  }
+
+  /** What the gateway has promised itself is kept before the next step; throws what went wrong on the way. */
+  async rest(): Promise<void> {
+    if (this.desk === undefined) return
+    for (let tick = 0; tick < PROMISED_TICKS; tick++) await undefined
+    if (this.failure !== undefined) throw this.failure
   }
 
   #guard<Result>(run: () => Result): Result {
@@ -218,9 +250,16 @@ export class World {
       isAnyOver ||= client.isOver
     }
     inspect(core, sourceOf(core, event))
+    if (this.desk !== undefined && this.#depth === 0) this.#checkDesk(core, this.desk)
     if (isAnyOver)
       this.clients = this.clients.filter((client) => !client.isOver || (client.hasLeft && !client.isLeaveTold))
     if (this.workers.some((worker) => worker.isOver)) this.workers = this.workers.filter((worker) => !worker.isOver)
+  }
+
+  #checkDesk(core: Core, desk: Desk): void {
+    desk.inspect()
+    const [here, there] = [desk.exchanges.size, core.exchanges.size]
+    demand(here === there, 'tables tidy', () => `${there} exchanges are known to the bus, ${here} to the gateway`)
   }
 
   #perform(actions: readonly Action[]): void {
@@ -240,7 +279,9 @@ export class World {
         return this.#pause(this.#slots.get(action.worker), action.do === 'pause-worker')
       case 'close-client':
         this.#clientsById.get(action.client)?.closeBy(action.how)
-        return void this.#clientsById.delete(action.client)
+        this.#clientsById.delete(action.client)
+        this.desk?.exchanges.get(action.client)?.close()
+        return void this.desk?.exchanges.delete(action.client)
       case 'spawn-worker':
         return this.#spawn(action)
       case 'stop-worker':
@@ -251,6 +292,27 @@ export class World {
       case 'finished':
         demand(!this.isFinished, 'actions sensible', 'the bus finished twice')
         this.isFinished = true
+        return
+    }
+    if (this.desk !== undefined) this.#guard(() => this.#doAtDesk(action, this.desk!))
+  }
+
+  #doAtDesk(action: Action, desk: Desk): void {
+    switch (action.do) {
+      case 'call':
+        return desk.take(action)
+      case 'cancel-call':
+        return desk.cancel(action.from, action.id)
+      case 'caller-gone':
+        return desk.callerGone(action.from)
+      case 'list-changed':
+        return desk.listChanged(action.pool)
+      case 'fail-calls':
+        return desk.failCalls()
+      case 'routed':
+        return desk.exchanges.get(action.client)?.routed(action)
+      case 'exchange-failed':
+        return desk.exchanges.get(action.client)?.failed(action.error)
     }
   }
 
@@ -289,6 +351,8 @@ export class World {
   }
 
   #write(peer: Peer): void {
+    const exchange = peer.kind === 'client' ? this.desk?.exchanges.get(peer.id) : undefined
+    if (exchange !== undefined) return this.#writeToExchange(peer, exchange)
     if (peer.kind === 'client') {
       const client = this.#clientsById.get(peer.id)
       if (client === undefined) return
@@ -299,6 +363,12 @@ export class World {
     if (worker === undefined) return
     const pendingBytes = worker.stdin.write(this.#take(peer))
     this.apply({ type: 'worker-wrote', worker: peer.id, generation: peer.generation, pendingBytes })
+  }
+
+  #writeToExchange(peer: Peer, exchange: InternalClient): void {
+    const pendingBytes = exchange.channel.write(this.#take(peer))
+    this.apply({ type: 'client-wrote', client: exchange.id, pendingBytes })
+    this.#guard(() => exchange.deliver())
   }
 
   #take(peer: Peer): readonly Buffer[] {
