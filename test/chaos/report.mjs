@@ -1,18 +1,9 @@
 /**
  * Figures as a table for the terminal and for docs/reliability.md. Invents nothing: the page has what the run has counted.
- *
- * Only the text between this run's own markers is replaced; the rest of the page belongs to others.
  */
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
-import { cpus, loadavg } from 'node:os'
-import { fileURLToPath } from 'node:url'
+import { settingOf, tableOf, whole, writeSection } from '../support/reliability-page.mjs'
 import { ATTACKS } from './attacks/table.mjs'
 
-const PAGE = fileURLToPath(new URL('../../docs/reliability.md', import.meta.url))
-const HEADING =
-  '# Reliability\n\nWhat is proved, how, and with which figures; the tables are written by the runs themselves.\n'
-
-const whole = (value) => Math.round(value).toLocaleString('en-US')
 const errorsText = (errors) =>
   Object.entries(errors)
     .sort(([, one], [, other]) => other - one)
@@ -47,20 +38,10 @@ const HOSTILE_COLUMNS = [
   ['attempts', (row) => whole(row.attempts)],
 ]
 
-/** A Markdown table whose columns line up in a terminal as well. */
-function tableOf(columns, rows) {
-  const cells = [columns.map(([title]) => title), ...rows.map((row) => columns.map(([, spell]) => spell(row)))]
-  const widths = columns.map((_, index) => Math.max(...cells.map((line) => line[index].length)))
-  const spelled = cells.map((line) => `| ${line.map((text, index) => text.padEnd(widths[index])).join(' | ')} |`)
-  spelled.splice(1, 0, `|${widths.map((width) => '-'.repeat(width + 2)).join('|')}|`)
-  return spelled.join('\n')
-}
-
 export const chaosTable = (sheets) => tableOf(COLUMNS, sheets)
 export const hostileTable = (attacks) => tableOf(HOSTILE_COLUMNS, attacks)
 
-const setting = ({ seed, durationMs }) =>
-  `\`npm run chaos -- --seed ${seed}\`, ${whole(durationMs / 1000)} s, Node ${process.version}, ${cpus().length} cores (${cpus()[0].model}), load average ${loadavg()[0].toFixed(1)}.`
+const setting = ({ seed, durationMs }) => settingOf(`npm run chaos -- --seed ${seed}`, durationMs)
 
 function chaosSection(sheets, run) {
   const legend = sheets.map(({ name, title, facts }) => `- **${name}**: ${title}. ${facts.join('; ')}.`).join('\n')
@@ -99,16 +80,6 @@ hundreds of connections that deliver large unfinished lines all within the same 
 
 /** Puts the sections of this run into the page. */
 export function writePage(sheets, hostile, run) {
-  let page = existsSync(PAGE) ? readFileSync(PAGE, 'utf8') : HEADING
-  page = replaceSection(page, 'chaos', chaosSection(sheets, run))
-  page = replaceSection(page, 'hostile', hostileSection(hostile, run))
-  writeFileSync(PAGE, page)
-}
-
-function replaceSection(page, name, text) {
-  const [begin, end] = [`<!-- ${name}:begin -->`, `<!-- ${name}:end -->`]
-  const section = `${begin}\n${text}\n${end}`
-  const from = page.indexOf(begin)
-  if (from === -1) return `${page.trimEnd()}\n\n${section}\n`
-  return page.slice(0, from) + section + page.slice(page.indexOf(end) + end.length)
+  writeSection('chaos', chaosSection(sheets, run))
+  writeSection('hostile', hostileSection(hostile, run))
 }
