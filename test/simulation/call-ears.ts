@@ -11,7 +11,7 @@ import { callOn } from './call-speech.ts'
 import { type CallRecord, ClientLine, idIn, idKey, serialIn, WorkerLine } from './line.ts'
 import type { SimClient } from './sim-client.ts'
 import type { Received, SimWorker } from './sim-worker.ts'
-import { demand } from './violation.ts'
+import { demand, Violation } from './violation.ts'
 import type { World } from './world.ts'
 
 type Meta = Readonly<Record<string, string>>
@@ -28,11 +28,19 @@ interface Message {
 
 const PARTIAL = '::partial'
 
+function read(who: SimClient | SimWorker, text: string): Message {
+  try {
+    return JSON.parse(text) as Message
+  } catch {
+    throw new Violation('bytes unchanged', `${who} got what is no message: ${text}`)
+  }
+}
+
 // ---- callers ----
 
 /** False: it has nothing to do with calls that are traced. */
 export function hearAsCaller(client: SimClient, text: string): boolean {
-  const message = JSON.parse(text) as Message
+  const message = read(client, text)
   if (message.method?.endsWith(PARTIAL)) {
     judgePart(client.world, client, message, text)
     return true
@@ -185,7 +193,7 @@ function judgePart(world: World, who: SimClient | SimWorker, message: Message, t
 
 /** False: it has nothing to do with calls. */
 export function hearAsAgent(worker: SimWorker, text: string): boolean {
-  const message = JSON.parse(text) as Message
+  const message = read(worker, text)
   if (message.method === undefined) return hearAsCallingWorker(worker, message, text)
   if (message.method.endsWith(PARTIAL)) {
     judgePart(worker.world, worker, message, text)

@@ -68,8 +68,8 @@ export const PLANTS = [
   {
     name: 'anybody may use any session',
     file: 'sessions.ts',
-    find: 'if (session.client !== client) return true',
-    replace: 'if (session.client !== client) return false',
+    find: 'if (!(known instanceof Set)) return known.client !== client',
+    replace: 'if (!(known instanceof Set)) return false',
   },
   {
     name: 'the session of a client that has gone stays at its worker',
