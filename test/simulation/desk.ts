@@ -41,7 +41,6 @@ export class Desk {
   readonly #strangers = new Set<Caller>()
   #answerQueries: () => void = () => {}
   #queries = 0
-  deepest = 0
 
   constructor(world: World, aio: AioScenario) {
     this.#world = world
@@ -228,7 +227,6 @@ export class Desk {
       receiver: undefined,
       end: undefined,
     }
-    this.deepest = Math.max(this.deepest, call.depth)
     demand(call.depth <= MAX_DEPTH + 1, 'bounded', () => `${key} is ${call.depth} levels deep`)
     this.calls.set(key, call)
     this.#open.add(call)
