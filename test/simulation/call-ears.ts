@@ -169,9 +169,8 @@ const JUSTIFIED: Readonly<Record<string, (world: World, call: CallRecord) => boo
   too_many_pending: (world) => world.spec.limits.maxPendingPerClient < 4_096,
   // Whoever sends too long a line is closed; what the gateway writes is its own affair.
   message_too_large: () => false,
-  // A worker with several open calls is below the shallowest of them, whatever its parent: only the trace can tell.
-  too_deep: (world, { traceId }) =>
-    [...world.desk!.calls.values()].filter((call) => call.traceId === traceId).length > MAX_DEPTH,
+  // A worker with several open calls is below the shallowest of them, whatever its parent and its trace.
+  too_deep: (world) => world.desk!.calls.size > MAX_DEPTH,
 }
 
 /** A part of an answer, in order and before its end. */
