@@ -1,8 +1,9 @@
 /**
  * Carries bytes and news between the kernel and the world, and decides nothing.
  *
- * Everything that happens becomes an event; every action is performed in order. What the kernel has queued is written once
- * per turn of the loop, so that neighbours leave together. All of it runs in one thread.
+ * Everything that happens becomes an event; every action is performed in order. What the first chunk of a turn of the loop
+ * brings is written at once, so that whoever gets it can begin; what the others bring leaves together at the end of the
+ * turn. All of it runs in one thread.
  */
 import type { Duplex } from 'node:stream'
 import { DIALECTS } from '../../dialects/index.ts'
@@ -50,6 +51,8 @@ export interface DaemonOptions {
   readonly finished: () => void
 }
 
+const BRINGS_BYTES: ReadonlySet<BusEvent['type']> = new Set(['client-received', 'worker-received'])
+
 export class Daemon {
   readonly #bus: Bus
   readonly #options: DaemonOptions
@@ -82,10 +85,12 @@ export class Daemon {
 
   apply(event: BusEvent): void {
     if (event.type === 'client-closed') this.#forget(event.client)
+    const isFirstOfTurn = !this.#isFlushDue
     const atMs = nowMs()
     const actions = this.#bus.apply(event, atMs)
     this.#recorder?.applied(event, atMs, actions)
     this.#perform(actions)
+    if (isFirstOfTurn && BRINGS_BYTES.has(event.type)) this.#writeDirty()
     if (this.#roomWaiters.size > 0) this.#admitWaiters()
   }
 
@@ -230,13 +235,17 @@ export class Daemon {
   }
 
   #flush(): void {
-    // Still due: what is queued while we write leaves in the same turn.
+    this.#writeDirty()
+    this.#isFlushDue = false
+    this.#armTimer()
+  }
+
+  /** A flush is due meanwhile: what is queued while we write leaves in the same turn. */
+  #writeDirty(): void {
     for (let dirty = this.#bus.takeDirty(); dirty.length > 0; dirty = this.#bus.takeDirty()) {
       this.#recorder?.dirtyTaken()
       for (const peer of dirty) if (!peer.outbox.isStalled) this.#write(peer)
     }
-    this.#isFlushDue = false
-    this.#armTimer()
   }
 
   #write(peer: Peer): void {
