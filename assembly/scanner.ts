@@ -3,7 +3,7 @@
  * src/wire/line-scan.ts.
  *
  * Which fields those are is data that the other side has written at TREE. Whatever is rare is not done here: the verdict
- * is then UNSURE, and the twin reads the line. Outside the notes, memory is left as it was found.
+ * is then UNSURE, and the twin reads the line. Outside the notes and NESTING, memory is left as it was found.
  */
 import {
   FIELD_BELOW,
@@ -33,7 +33,7 @@ import {
 } from '../src/wire/layout'
 import { CLOSE_OBJECT, COLON, COMMA, MINUS, NEWLINE, OPEN_OBJECT, QUOTE, ZERO } from './characters'
 import { findStop, openText, wide } from './stops'
-import { broken, expectText, fail, isDigit, skipByte, skipOddString, skipSpace, skipValue, tooDeep } from './text'
+import { broken, expectText, fail, isDigit, skipByte, skipOddString, skipSpace, skipValue } from './text'
 import { isAscii, isUtf8 } from './utf8'
 
 const STARTS: usize = NOTES + 4 * NOTE_STARTS
@@ -84,7 +84,7 @@ function judge(start: usize, end: usize): i32 {
   const first = skipSpace(start)
   const isObject = load<u8>(first) === OPEN_OBJECT
   const behind = isObject ? readObject(first, TREE) : skipValue(first)
-  if (hasEscapedKey || tooDeep) return VERDICT_UNSURE
+  if (hasEscapedKey) return VERDICT_UNSURE
   if (broken || skipSpace(behind) !== end) return VERDICT_BROKEN
   if (wide && !isWideText(start, end)) return VERDICT_BROKEN
   return isObject ? VERDICT_OBJECT : VERDICT_OTHER

@@ -7,7 +7,7 @@
  * the caller. What may fail does so by `fail()`, in a branch: what is chosen without one must be waited for.
  */
 
-import { ESCAPES } from '../src/wire/layout'
+import { ESCAPES, NESTING } from '../src/wire/layout'
 import { BACKSLASH, COLON, COMMA, DOT, LOWER_U, MINUS, OPEN_OBJECT, PLUS, QUOTE, SPACE, ZERO } from './characters'
 import { block, findStop, findStopsFrom } from './stops'
 
@@ -18,7 +18,8 @@ const CLOSE_ARRAY: u8 = 0x5d
 const TRUE: u32 = 0x65757274
 const FALS: u32 = 0x736c6166
 const NULL: u32 = 0x6c6c756e
-const MAX_DEPTH: i32 = 64
+/** So many open containers fit into one word. */
+const WORD_DEPTH: i32 = 64
 
 // What may follow a backslash has a one in this table.
 store<u8>(ESCAPES + 0x22, 1)
@@ -32,8 +33,6 @@ store<u8>(ESCAPES + 0x74, 1)
 
 /** Set when text is broken. */
 export let broken: bool = false
-/** Set when text was called broken only because it nests too deeply to be judged here. */
-export let tooDeep: bool = false
 
 let textEnd: usize = 0
 
@@ -41,7 +40,6 @@ let textEnd: usize = 0
 export function expectText(end: usize): void {
   textEnd = end
   broken = false
-  tooDeep = false
 }
 
 export function fail(): usize {
@@ -174,7 +172,7 @@ function closing(objects: u64): u8 {
 }
 
 /**
- * The open containers are bits, the innermost lowest: set for an object. So are the stops of a block that lie ahead: a
+ * The open containers are bits, the innermost lowest: set for an object; full words of them lie at NESTING. So are the stops of a block that lie ahead: a
  * string takes two, its quotes, without waiting for what is before it. White space may hold stops too, so then, and
  * behind an escape, they are looked for anew.
  */
@@ -219,7 +217,11 @@ function skipContainer(at: usize): usize {
     } else if (isKey) {
       return fail()
     } else if (opens(first)) {
-      if (depth === MAX_DEPTH) return failTooDeep()
+      if ((depth & (WORD_DEPTH - 1)) === 0) {
+        // Text that opens more than it has bytes to close is broken, however it goes on.
+        if ((depth as usize) > textEnd - i) return fail()
+        store<u64>(wordOf(depth), objects)
+      }
       depth++
       objects = (objects << 1) | ((first >> 5) & 1)
       i++
@@ -241,6 +243,7 @@ function skipContainer(at: usize): usize {
         i++
         objects >>= 1
         if (--depth === 0) return i
+        if ((depth & (WORD_DEPTH - 1)) === 0) objects = load<u64>(wordOf(depth))
       } else {
         const behind = skipSpaces(i)
         if (behind === i) return fail()
@@ -254,7 +257,8 @@ function skipContainer(at: usize): usize {
   }
 }
 
-function failTooDeep(): usize {
-  tooDeep = true
-  return fail()
+/** Where the containers are kept that were open when the depth was this multiple of WORD_DEPTH. */
+// @inline
+function wordOf(depth: i32): usize {
+  return NESTING + ((depth >> 3) as usize)
 }

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import asc from 'assemblyscript/asc'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-const PAGES = '17'
+const PAGES = '19'
 
 /** The text of the generated file. */
 export async function compileScanner() {

@@ -218,6 +218,23 @@ describe('a line, by the twin and by the scanner', () => {
     )
   })
 
+  it('may nest deeply: every container is closed by its own kind, however many are open', () => {
+    const depth = fc.oneof(fc.integer({ min: 60, max: 70 }), fc.integer({ min: 120, max: 400 }))
+    const kinds = depth.chain((length) => fc.array(fc.boolean(), { minLength: length, maxLength: length }))
+    fc.assert(
+      fc.property(kinds, fc.option(fc.nat()), fc.boolean(), (objects, wrongAt, returns) => {
+        const opened = objects.map((isOne) => (isOne ? '{"a":' : '[')).join('')
+        const wrong = wrongAt === null ? -1 : wrongAt % objects.length
+        const closed = objects.map((isOne, at) => (isOne === (at !== wrong) ? '}' : ']')).reverse()
+        const inner = `${opened}1${closed.join('')}`
+        const bytes = Buffer.from(returns ? `{"params":[${inner},${inner}],"id":1}` : inner)
+        expect(scanByMachine(bytes).verdict).toBe(parse(bytes).verdict)
+        expectAgreement(bytes, 0, bytes.length)
+      }),
+      RUNS,
+    )
+  })
+
   it('has its fields noted as JSON.parse finds them', () => {
     fc.assert(
       fc.property(valid, (bytes) => {

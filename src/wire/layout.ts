@@ -6,7 +6,7 @@
  * AssemblyScript must read them as TypeScript does.
  */
 
-/** What a scan comes to. `unsure` leaves the line to the twin: an escaped key, or deeper nesting than the scanner counts. */
+/** What a scan comes to. `unsure` leaves the line to the twin: it has an escaped key. */
 export const VERDICT_BROKEN = 0
 export const VERDICT_OBJECT = 1
 export const VERDICT_OTHER = 2
@@ -55,3 +55,6 @@ export const TEXT = 16384
 export const MAX_TEXT_BYTES = 1048576
 /** A vector may be read up to here beyond the last byte of a text. */
 export const MARGIN_BYTES = 64
+/** Where the open containers of deeply nested text are kept, a bit for each; text can open no more than it has bytes. */
+export const NESTING = TEXT + MAX_TEXT_BYTES + MARGIN_BYTES
+export const NESTING_BYTES = MAX_TEXT_BYTES / 8 + 8

@@ -6,7 +6,7 @@
  * its bytes meanwhile. Without WebAssembly or its vectors there is no scanner, and the twin does its work.
  */
 import { FIELD_NAMES, FIELD_TREE, ONCE_BELOW } from './fields.ts'
-import { MARGIN_BYTES, MAX_FIELDS, MAX_TEXT_BYTES, NOTE_COUNT, NOTES, ONCE_BELOW_CELL, TEXT, TREE } from './layout.ts'
+import { MAX_FIELDS, NESTING, NESTING_BYTES, NOTE_COUNT, NOTES, ONCE_BELOW_CELL, TEXT, TREE } from './layout.ts'
 import { SCANNER_WASM } from './scanner-wasm.ts'
 import { writeTree } from './tree-image.ts'
 
@@ -26,7 +26,7 @@ function start(): Scanner | undefined {
   if (typeof WebAssembly === 'undefined' || !WebAssembly.validate(code)) return undefined
   const { exports } = new WebAssembly.Instance(new WebAssembly.Module(code))
   const { buffer } = exports['memory'] as { buffer: ArrayBuffer }
-  if (buffer.byteLength < TEXT + MAX_TEXT_BYTES + MARGIN_BYTES) throw new Error('the scanner has too little memory')
+  if (buffer.byteLength < NESTING + NESTING_BYTES) throw new Error('the scanner has too little memory')
   if (FIELD_NAMES.length > MAX_FIELDS) throw new Error('the scanner has no room for so many fields')
   const memory = new Uint8Array(buffer)
   new Int32Array(buffer)[ONCE_BELOW_CELL / 4] = ONCE_BELOW
