@@ -6,8 +6,8 @@ import { spawn } from 'node:child_process'
 import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { settingOf, whole, writeSection } from '../support/reliability-page.mjs'
 import { compile, copySources, makeWorkshop } from './compile.mjs'
-import { writeSection } from './report.mjs'
 
 const { values } = parseArgs({
   options: {
@@ -41,6 +41,7 @@ function run(seed) {
   })
 }
 
+const startMs = performance.now()
 const tallies = await Promise.all(Array.from({ length: runners }, (_, index) => run(first + index * STRIDE)))
 const sum = (key) => tallies.reduce((total, tally) => total + tally[key], 0)
 const failures = tallies.flatMap(({ failure }) => (failure === undefined ? [] : [failure]))
@@ -48,22 +49,23 @@ const reasons = new Map()
 for (const tally of tallies)
   for (const [reason, count] of tally.reasons) reasons.set(reason, (reasons.get(reason) ?? 0) + count)
 
-const number = (value) => value.toLocaleString('en-US')
+const command = `npm run simulate:long -- --seed ${first} --minutes ${values.minutes}`
 const lines = [
   '## Simulation',
   '',
-  'The real kernel, dialects and queues in worlds of chance; after every event all promises of the contract are checked.',
-  '`npm run simulate:long` repeats it with fresh seeds, `npm run simulate -- --seed N` with a given one.',
+  settingOf(command, performance.now() - startMs),
+  'The real kernel, dialects, queues and gateway in worlds of chance; after every event all promises of the contract are checked.',
+  '`npm run simulate:long` takes fresh seeds, `npm run simulate -- --seed N` repeats one.',
   '',
   `| seeds | events | requests | violations |`,
   '|---|---|---|---|',
-  `| ${number(sum('seeds'))} | ${number(sum('events'))} | ${number(sum('requests'))} | ${failures.length} |`,
+  `| ${whole(sum('seeds'))} | ${whole(sum('events'))} | ${whole(sum('requests'))} | ${failures.length} |`,
   '',
   'What the bus answered in its own name meanwhile, by reason; everything else was answered by workers.',
   '',
   '| reason | answers |',
   '|---|---|',
-  ...[...reasons].sort((a, b) => b[1] - a[1]).map(([reason, count]) => `| \`${reason}\` | ${number(count)} |`),
+  ...[...reasons].sort((a, b) => b[1] - a[1]).map(([reason, count]) => `| \`${reason}\` | ${whole(count)} |`),
 ]
 for (const failure of failures) console.log(failure)
 console.log(lines.join('\n'))

@@ -7,9 +7,9 @@ import { cpSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { writeSection } from '../support/reliability-page.mjs'
 import { compile, copySources, makeWorkshop } from './compile.mjs'
 import { PLANTS } from './plants.mjs'
-import { writeSection } from './report.mjs'
 
 const { values } = parseArgs({
   options: {
