@@ -74,8 +74,8 @@ ${hostileTable(attacks)}
 
 ${legend}
 
-Known to come near the bound or exceed it, depending on the machine: lines of 1 MiB of brackets (one line is scanned in one go), and
-hundreds of connections that deliver large unfinished lines all within the same second (not part of the run).`
+Known to come near the bound, and to exceed it on a busy machine: floods of refused requests, and hundreds of connections that
+all deliver large unfinished lines within the same second.`
 }
 
 /** Puts the sections of this run into the page. */
