@@ -146,9 +146,13 @@ export class Outbound {
     this.#board.envelope.read(bytes, start, end)
   }
 
+  /** It waited for its session; any other address would have found its client before, and must not now, out of order. */
   #deliverHeld(worker: Worker, line: Buffer): void {
     this.#board.envelope.read(line, 0, line.length - 1)
-    this.deliverCall(worker, this.#board.envelope.has(FIELD.id))
+    const isQuestion = this.#board.envelope.has(FIELD.id)
+    const owner = this.#bySession(worker)
+    if (owner === undefined) this.#discard(worker, BY_SESSION, isQuestion)
+    else this.#deliver(worker, this.#rowFor(worker), owner, isQuestion)
   }
 
   // ---- notifications and questions ----

@@ -21,6 +21,7 @@ export const REGRESSIONS: readonly (readonly [seed: number, what: string])[] = [
   [875, 'a worker whose last line filled a queue is buried all the same'],
   [1141, 'a lease waits with the messages that wait for a repeated initialize'],
   [1673, 'nobody is led back to a worker that is just ending'],
+  [805580949, 'what waited for a session reaches its owner or nobody, whatever the worker speaks by then'],
 ]
 
 /** The same in worlds with agents that are called. */

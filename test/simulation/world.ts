@@ -384,7 +384,10 @@ export class World {
 
 function sourceOf(core: Core, event: BusEvent | undefined): Peer | undefined {
   if (event?.type === 'client-received') return core.clients.get(event.client)
-  return event?.type === 'worker-received' ? core.workers.get(event.worker) : undefined
+  if (event?.type !== 'worker-received') return undefined
+  const worker = core.workers.get(event.worker)
+  // Its last words may have ended it, and the slot has a new process that has said nothing.
+  return worker?.generation === event.generation ? worker : undefined
 }
 
 function describe(event: BusEvent): string {
