@@ -105,8 +105,13 @@ export class Announcements {
 
   /** A list of sessions shows a client its own and what can be loaded, never another client's live ones. */
   editsFor({ row }: Request, client: Client, worker: Worker): Edit[] {
+    if (!row?.listsSessions || !this.#board.envelope.has(FIELD.resultSessions)) return this.#renameResult(worker)
+    return this.hideSessions(client, worker)
+  }
+
+  /** The edits that take other clients' live sessions out of the list at hand. */
+  hideSessions(client: Client, worker: Worker): Edit[] {
     const { envelope } = this.#board
-    if (!row?.listsSessions || !envelope.has(FIELD.resultSessions)) return this.#renameResult(worker)
     const edits: Edit[] = []
     const renames: Edit[] = []
     for (const element of elementsOf(

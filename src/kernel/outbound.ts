@@ -109,8 +109,16 @@ export class Outbound {
     const { envelope } = this.#board
     if (request.tongue !== undefined) return this.#answerSpoken(client, request, worker)
     const edits = request.spelling === undefined ? undefined : [replace(envelope, FIELD.id, request.spelling)]
-    this.#board.forward(client, edits)
+    if (worker.tongue?.dialect.hasSessions && !client.isInternal) this.#answerUnintroduced(client, worker, edits ?? [])
+    else this.#board.forward(client, edits)
     if (client.state === 'half-closed') this.#board.host.maybeFinish(client)
+  }
+
+  /** Who has not shown what it speaks may still make sessions at an agent that others use, and ask for those there are. */
+  #answerUnintroduced(client: Client, worker: Worker, edits: Edit[]): void {
+    const isList = this.#board.envelope.has(FIELD.resultSessions)
+    this.#announcements.adopt(worker, client, this.#text(FIELD.resultSessionId))
+    this.#board.forward(client, isList ? [...edits, ...this.#announcements.hideSessions(client, worker)] : edits)
   }
 
   #answerSpoken(client: Client, request: Request, worker: Worker): void {

@@ -160,7 +160,9 @@ function inspectPeer(core: Core, peer: Peer, source: Peer | undefined): void {
   const isUnstopped = source !== undefined && source.blockedOn === undefined && !source.isDeaf
   // All that waited for a lease comes at once, whoever is being read from.
   const isLeased = peer.kind === 'worker' && peer.pool.spec.sharing === 'lease'
-  if (isFilled && isUnstopped && !isLeased && peer.gate.sources.size === 0)
+  // What the event let go on may have filled its own queue, and be stopped already, wherever.
+  const isOwnDoing = peer.blockedOn !== undefined
+  if (isFilled && isUnstopped && !isLeased && !isOwnDoing && peer.gate.sources.size === 0)
     demand(
       false,
       'bounded',
