@@ -1,4 +1,18 @@
 import { defineConfig } from 'vitest/config'
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
+
+/** The longest file runs beside all others instead of after them. */
+const LONGEST = /test\/fuzz\/million\.test\.ts$/
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files)
+    return [
+      ...sorted.filter(({ moduleId }) => LONGEST.test(moduleId)),
+      ...sorted.filter(({ moduleId }) => !LONGEST.test(moduleId)),
+    ]
+  }
+}
 
 export default defineConfig({
   test: {
@@ -7,5 +21,6 @@ export default defineConfig({
     hookTimeout: 20_000,
     pool: 'forks',
     maxWorkers: 2,
+    sequence: { sequencer: LongestFirst },
   },
 })
