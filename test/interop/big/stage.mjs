@@ -29,7 +29,8 @@ export async function run(command, args, { cwd, env, timeoutMs = 60_000 }) {
 
 async function install(folder) {
   writeFileSync(join(folder, 'package.json'), '{"private":true}')
-  const args = ['install', '--no-audit', '--no-fund', '--loglevel=error', ...PACKAGES]
+  // The package of Node fetches its program by a script; `npm run` hands on that this repository runs none.
+  const args = ['install', '--ignore-scripts=false', '--no-audit', '--no-fund', '--loglevel=error', ...PACKAGES]
   const { code, stderr } = await run('npm', args, { cwd: folder, env: process.env, timeoutMs: 600_000 })
   if (code !== 0) throw new Error(`npm could not install ${PACKAGES.join(', ')}:\n${stderr}`)
 }
