@@ -70,8 +70,8 @@ export const KERNEL_ROUTING = [
     '6.4',
     'sessions-ownership',
     'kernel/sessions.ts',
-    'if (session.client !== client) return true',
-    'if (session.client !== client) return false',
+    'if (!(known instanceof Set)) return known.client !== client',
+    'if (!(known instanceof Set)) return false',
     'a session may be taken over',
   ),
   row(
