@@ -18,6 +18,9 @@ export interface FlowHost {
   finished(peer: Peer): void
 }
 
+/** What is queued for a peer is counted when it is written, or when it is more than this. */
+const UNCOUNTED_BYTES = 16 * 1024
+
 export class Flow {
   readonly #core: Core
   readonly #host: FlowHost
@@ -104,7 +107,8 @@ export class Flow {
     this.#touch(to)
     if (to.outbox.isFull) this.#stopSource(to)
     // After that: who waits for the whole bus only would fill this queue further when the bus has room.
-    if (to.outbox.isStalled || this.#isOverTotal) this.account(to)
+    const isLate = to.outbox.retainedBytes > to.countedBytes + UNCOUNTED_BYTES
+    if (isLate || to.outbox.isStalled || this.#isOverTotal) this.account(to)
   }
 
   #stopSource(to: Peer): void {
