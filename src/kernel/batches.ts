@@ -16,8 +16,7 @@ const COMMA = Buffer.from(',')
 const CLOSE = Buffer.from(']\n')
 
 interface Batch {
-  /** The ids that are not answered, and how many requests have each. */
-  readonly owed: Map<IdKey, number>
+  owedCount: number
   answers: Buffer[]
 }
 
@@ -57,19 +56,23 @@ export function unpack(envelope: Envelope): Unpacked {
 }
 
 export class Batches {
-  readonly #open: Batch[] = []
+  /** Who waits for an answer with this id, first come first served. */
+  readonly #owed = new Map<IdKey, Batch[]>()
   /** Of all the answers that wait. */
   bytes = 0
 
   get isEmpty(): boolean {
-    return this.#open.length === 0
+    return this.#owed.size === 0
   }
 
   /** Requests with these ids have come in one array. */
   open(keys: readonly IdKey[]): void {
-    const owed = new Map<IdKey, number>()
-    for (const key of keys) owed.set(key, (owed.get(key) ?? 0) + 1)
-    this.#open.push({ owed, answers: [] })
+    const batch = { owedCount: keys.length, answers: [] }
+    for (const key of keys) {
+      const waiting = this.#owed.get(key)
+      if (waiting === undefined) this.#owed.set(key, [batch])
+      else waiting.push(batch)
+    }
   }
 
   /**
@@ -83,27 +86,26 @@ export class Batches {
     if (batch === undefined) return undefined
     batch.answers.push(Buffer.from(bytes.subarray(start, end - 1)))
     this.bytes += end - 1 - start
-    return batch.owed.size === 0 || this.bytes > limitBytes ? this.#release(batch) : []
+    return batch.owedCount === 0 || this.bytes > limitBytes ? this.#release(batch) : []
   }
 
   /** There will be no answer to a request with this id; gives the lines that waited for it alone. */
   excuse(key: IdKey): readonly Buffer[] {
     const batch = this.#strike(key)
-    return batch === undefined || batch.owed.size > 0 ? [] : this.#release(batch)
+    return batch === undefined || batch.owedCount > 0 ? [] : this.#release(batch)
   }
 
   #strike(key: IdKey): Batch | undefined {
-    const batch = this.#open.find(({ owed }) => owed.has(key))
-    if (batch === undefined) return undefined
-    const count = batch.owed.get(key)!
-    if (count === 1) batch.owed.delete(key)
-    else batch.owed.set(key, count - 1)
+    const waiting = this.#owed.get(key)
+    if (waiting === undefined) return undefined
+    const batch = waiting.shift()!
+    if (waiting.length === 0) this.#owed.delete(key)
+    batch.owedCount--
     return batch
   }
 
   #release(batch: Batch): readonly Buffer[] {
-    const { answers, owed } = batch
-    if (owed.size === 0) this.#open.splice(this.#open.indexOf(batch), 1)
+    const { answers } = batch
     if (answers.length === 0) return []
     batch.answers = []
     for (const answer of answers) this.bytes -= answer.length
