@@ -6,9 +6,10 @@ import { Stage } from './stage.ts'
 const WELCOME = { protocolVersion: '2025-11-25', capabilities: {}, serverInfo: { name: 's', version: '1' } }
 const discover = (id: number) => ({ jsonrpc: '2.0', id, method: 'server/discover', params: { _meta: MODERN } })
 
-/** A stage whose only worker has been greeted. */
+/** A stage whose only worker has been greeted; one that is leased waits for the first client. */
 function greetedStage(sharing: 'shared' | 'lease'): Stage {
   const stage = new Stage({ protocol: 'mcp', sharing })
+  if (sharing === 'lease') stage.send(stage.connect(), initializeLine(0))
   stage.say(0, { id: stage.told(0, 'initialize').id, result: WELCOME })
   return stage
 }
@@ -102,25 +103,27 @@ describe('contract 6.8: a worker that may still be at work for somebody else', (
       const [gone, other] = [stage.connect(), stage.connect()]
       stage.send(gone, call(1, undefined))
       stage.leave(gone)
+      stage.send(other, initializeLine(0))
       stage.send(other, call(2, undefined))
       stage.advance(4_999)
       stage.say(0, question)
-      expect(stage.atClient.get(other)).toEqual([])
+      expect(stage.atClient.get(other)).toMatchObject([{ id: 0 }])
       expect(stage.atWorker.get(0)!.at(-1)).toMatchObject({ id: 'q', error: { data: { reason: 'no_client' } } })
       stage.advance(2)
       stage.say(0, question)
-      expect(stage.atClient.get(other)).toMatchObject([{ id: 'q' }])
+      expect(stage.atClient.get(other)).toMatchObject([{ id: 0 }, { id: 'q' }])
     },
   )
 
   test('what a client has cancelled itself does not keep its questions from it', () => {
     const stage = greetedStage('lease')
     const client = stage.connect()
+    stage.send(client, initializeLine(0))
     stage.send(client, call(1, undefined))
     stage.send(client, { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } })
     stage.send(client, call(2, undefined))
     stage.say(0, question)
-    expect(stage.atClient.get(client)).toMatchObject([{ id: 'q' }])
+    expect(stage.atClient.get(client)).toMatchObject([{ id: 0 }, { id: 'q' }])
   })
 })
 
