@@ -30,6 +30,7 @@ const CHECKS: readonly Check[] = [
   keysAreNotInTheFile,
   doorsAreSafe,
   sharingFitsMcp,
+  fallbacksSpeakTheSame,
   boundsFitEachOther,
 ]
 
@@ -183,6 +184,23 @@ function sharingFitsMcp({ config, source }: CheckContext): Finding[] {
         found: 'an MCP pool that is shared, so its servers are offered no roots, sampling or elicitation',
         allowed: 'this is fine for servers that put no questions to their clients',
         suggestion: 'choose "sharing": "isolated" or "lease" where they do, or write "shared" to say that you mean it',
+      },
+    ]
+  })
+}
+
+/** Clients that come for one protocol are not helped by a pool of another. */
+function fallbacksSpeakTheSame({ config }: CheckContext): Finding[] {
+  const { pools } = config.bus
+  return pools.flatMap(({ fallback, protocol }, index): Finding[] => {
+    const other = pools.find(({ id }) => id === fallback)?.protocol
+    if (other === undefined || other === protocol || [other, protocol].includes('auto')) return []
+    return [
+      {
+        severity: 'warning',
+        path: ['pools', index, 'fallback'],
+        found: `a pool that speaks ${other}, while this one speaks ${protocol}`,
+        allowed: 'a pool that speaks the same protocol',
       },
     ]
   })

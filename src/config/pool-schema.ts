@@ -61,10 +61,19 @@ export const pool = z.strictObject({
     .describe(
       "shared: all clients use all workers. isolated: a worker for each client. lease: a worker is one client's while it has requests in flight.",
     ),
-  protocol: z
-    .enum(['auto', 'plain', 'acp', 'mcp'])
-    .default('auto')
-    .describe('What the workers speak. auto recognises it from the first message of each connection.'),
+  balance: z.enum(['connection', 'session']).optional().meta({
+    description:
+      'What goes to the next worker in turn: a connection with all its sessions, or each new session. Left out: connection; session for agent "openai".',
+    default: 'connection',
+  }),
+  fallback: word('the id of a pool')
+    .optional()
+    .describe('The pool that serves in place of this one while it has no worker. Left out: no_worker.'),
+  protocol: z.enum(['auto', 'plain', 'acp', 'mcp']).optional().meta({
+    description:
+      'What the workers speak. auto recognises it from the first message of each connection. Left out: auto; acp for agent "openai" and agents of the registry.',
+    default: 'auto',
+  }),
   era: z
     .enum(['auto', 'legacy', 'modern'])
     .default('auto')

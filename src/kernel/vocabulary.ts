@@ -15,6 +15,8 @@ export type SessionId = string
 
 /** How a pool's workers are divided among clients (contract 6.7). */
 export type Sharing = 'shared' | 'isolated' | 'lease'
+/** What goes to the next worker in turn: a connection with all its sessions, or each new session (contract 6.6). */
+export type Balance = 'connection' | 'session'
 /** Whether a worker that exits comes back (contract 7.2). */
 export type RestartPolicy = 'always' | 'on-failure' | 'never'
 /** What a pool's workers speak; `auto` recognises it from the first message of each connection. */
@@ -28,6 +30,10 @@ export interface PoolSpec {
   readonly instances: number
   readonly maxInstances: number
   readonly sharing: Sharing
+  /** Left out: `connection`. */
+  readonly balance?: Balance
+  /** The pool that serves where this one has no worker; chains of them end. */
+  readonly fallback?: PoolId
   readonly protocol: Protocol
   readonly era: Era
   readonly restart: RestartPolicy
