@@ -1,6 +1,7 @@
 /**
  * Starts the process of a worker: without a shell, in a session and process group of its own, with three pipes and no
- * other descriptor of the bus (contract 3.3, 5.4). Nothing is added to the environment it is given.
+ * other descriptor of the bus (contract 3.3, 5.4). Nothing is added to the environment it is given but the mark of whoever
+ * watches its group: no program runs before it can be found.
  */
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import type { Launch } from './launch.ts'
@@ -11,7 +12,7 @@ import { type WorkerOptions, WorkerProcess } from './worker-process.ts'
 export function spawnWorker(launch: Launch, options: WorkerOptions = {}): WorkerProcess {
   let child: ChildProcessWithoutNullStreams
   try {
-    child = execute(launch)
+    child = execute(launch, options.watch?.expect())
   } catch (error) {
     const worker = new WorkerProcess(undefined)
     process.nextTick(() => worker.emit('failed', explainSpawnFailure(error, launch)))
@@ -23,6 +24,12 @@ export function spawnWorker(launch: Launch, options: WorkerOptions = {}): Worker
   return worker
 }
 
-function execute({ command, args, env, cwd }: Launch): ChildProcessWithoutNullStreams {
-  return spawn(command, args, { env, cwd, shell: false, detached: true, stdio: ['pipe', 'pipe', 'pipe'] })
+function execute({ command, args, env, cwd }: Launch, mark: Launch['env'] = {}): ChildProcessWithoutNullStreams {
+  return spawn(command, args, {
+    env: { ...env, ...mark },
+    cwd,
+    shell: false,
+    detached: true,
+    stdio: ['pipe', 'pipe', 'pipe'],
+  })
 }

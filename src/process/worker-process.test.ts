@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
+import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, it } from 'vitest'
@@ -154,11 +155,17 @@ describe('7.1 a worker that exits by itself', () => {
 describe('the watch', () => {
   it('knows a group from its start until nobody is left in it', async () => {
     const heard: string[] = []
-    const watch = { add: (pgid: number) => heard.push(`+${pgid}`), remove: (pgid: number) => heard.push(`-${pgid}`) }
-    const worker = start(['-c', 'exit 0'], watch)
-    expect(heard).toEqual([`+${worker.pid}`])
-    await once(worker, 'gone')
-    expect(heard).toEqual([`+${worker.pid}`, `-${worker.pid}`])
+    const watch = {
+      expect: () => ({ MARK: String(heard.push('?')) }),
+      add: (pgid: number) => heard.push(`+${pgid}`),
+      remove: (pgid: number) => heard.push(`-${pgid}`),
+    }
+    const worker = start(['-c', 'echo $MARK'], watch)
+    const gone = once(worker, 'gone')
+    expect(heard).toEqual(['?', `+${worker.pid}`])
+    expect(await text(worker.stdout)).toBe('1\n')
+    await gone
+    expect(heard).toEqual(['?', `+${worker.pid}`, `-${worker.pid}`])
   })
 })
 

@@ -13,6 +13,8 @@ import { GroupEnd, STOP_TIMING, type StopTiming } from './stop.ts'
 
 /** Hears which groups are to be ended if the bus itself is killed; the warden is one. */
 export interface GroupWatch {
+  /** A process is about to be started: the variables that let it be found before its group is known. */
+  expect(): Readonly<Record<string, string>>
   add(pgid: number): void
   remove(pgid: number): void
 }
@@ -63,6 +65,13 @@ export class WorkerProcess extends EventEmitter<WorkerEvents> {
   async stop(reason: string): Promise<void> {
     this.#stopReason ??= reason
     this.#end?.begin()
+    await this.#end?.gone
+  }
+
+  /** SIGTERM to the whole group, sent before this returns, then SIGKILL: for one that does not read any more. */
+  async terminate(reason: string): Promise<void> {
+    this.#stopReason ??= reason
+    this.#end?.terminate()
     await this.#end?.gone
   }
 
