@@ -130,4 +130,15 @@ describe('through the daemon', () => {
     expect((await bus.exit).code).toBe(0)
     for (const { pid } of workers) expect(() => process.kill(pid, 0)).toThrow()
   })
+
+  it('5.4 the variables of the agent reach it from the environment of the bus, those of the pool win', async () => {
+    endpoint = await startEndpoint({ script: () => says('yes') })
+    const env = { OPENAI_BASE_URL: endpoint.url, OPENAI_API_KEY: 'sk-of-the-bus', OPENAI_MODEL: 'of-the-bus' }
+    const pool = { id: 'chat', agent: 'openai', env: { OPENAI_MODEL: 'of-the-pool' } }
+    const peer = await connectPeer(await startBus({ doors: ['tcp'], config: { pools: [pool] }, env }))
+    expect(await prompt(peer, await newSession(peer), 'hello')).toBe('end_turn')
+    const [chat] = endpoint.chats()
+    expect(chat?.headers.authorization).toBe('Bearer sk-of-the-bus')
+    expect(chat?.body.model).toBe('of-the-pool')
+  })
 })
