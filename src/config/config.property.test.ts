@@ -26,7 +26,8 @@ const POOL_OPTIONS = {
   ...{ args: ['x', ''], instances: 2, max_instances: 2, sharing: 'lease', balance: 'connection' },
   ...{ protocol: 'mcp', era: 'modern', fallback: 'b' },
   // biome-ignore lint/suspicious/noTemplateCurlyInString: the file spells its references so
-  ...{ env: { A: '${SET}' }, inherit_env: true, cwd: '.', restart: 'never', start_timeout_sec: 1, hang_timeout_sec: 1 },
+  ...{ env: { A: '${SET}' }, inherit_env: true, cwd: '.', pipes: 'fifo' },
+  ...{ restart: 'never', start_timeout_sec: 1, hang_timeout_sec: 1 },
   ...{ limits: POOL_LIMITS, trace: true, aio: { type: 'mcp', sampling: { tool: 't' }, ...COMMON_AGENT } },
 }
 const TOP_OPTIONS = {

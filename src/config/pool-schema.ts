@@ -93,6 +93,12 @@ export const pool = z.strictObject({
   cwd: path()
     .optional()
     .describe('The working directory, relative to this file. Left out: the directory the bus was started in.'),
+  pipes: z
+    .enum(['default', 'fifo'])
+    .default('default')
+    .describe(
+      'What the workers read from and write to. fifo: real pipes, so that /dev/stdin, /dev/stdout and /dev/stderr can be opened by name.',
+    ),
   restart: z
     .enum(['always', 'on-failure', 'never'])
     .default('always')

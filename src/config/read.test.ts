@@ -40,6 +40,7 @@ describe('a file that is right', () => {
       env: {},
       inheritEnv: false,
       cwd: '/srv/bus',
+      pipes: 'default',
     })
     expect(listen).toEqual({ unix: [], tcp: [] })
     expect(aio.enabled).toBe(false)

@@ -118,6 +118,7 @@ function translateLaunch(entry: PoolEntry, context: TranslateContext): Launch {
     env: expandAll(entry.env, context.environment),
     inheritEnv: entry.inherit_env,
     cwd: entry.cwd === undefined ? places.startedIn : resolvePath(entry.cwd, places),
+    pipes: entry.pipes,
   }
   if (entry.agent !== undefined) return { agent: entry.agent, ...common }
   if (entry.registry !== undefined) return { registry: entry.registry, distribution: entry.distribution, ...common }
