@@ -141,4 +141,16 @@ describe('through the daemon', () => {
     expect(chat?.headers.authorization).toBe('Bearer sk-of-the-bus')
     expect(chat?.body.model).toBe('of-the-pool')
   })
+
+  it("the seed's own handshake, with a version that is a string, works as at the bare agent", async () => {
+    const bus = await startWith(() => says('Hello', ' world'))
+    const host = await bus.connect()
+    const greeting = { protocolVersion: '2025-03-26', capabilities: {}, clientInfo: { name: 'seed', version: '1' } }
+    const ask = (id: number, method: string, params: object) => host.ask({ jsonrpc: '2.0', id, method, params })
+    expect(await ask(1, 'initialize', greeting)).toMatchObject({ result: { protocolVersion: '2025-03-26' } })
+    const { result } = await ask(2, 'session/new', { cwd: '/', mcpServers: [] })
+    const prompt = [{ type: 'text', text: 'hi' }]
+    host.send({ jsonrpc: '2.0', id: 3, method: 'session/prompt', params: { sessionId: result.sessionId, prompt } })
+    expect(await host.answerTo(3)).toMatchObject({ result: { stopReason: 'end_turn' } })
+  })
 })
