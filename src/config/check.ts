@@ -23,6 +23,7 @@ type Check = (context: CheckContext) => Finding[] | Promise<Finding[]>
 
 const CHECKS: readonly Check[] = [
   programsCanBeExecuted,
+  fifosCanBeMade,
   directoriesExist,
   nobodyElseWritesTheFile,
   credentialsArePrivate,
@@ -59,6 +60,19 @@ async function programsCanBeExecuted({ config, environment }: CheckContext): Pro
       },
     ]
   })
+}
+
+/** The runtime cannot make them by itself. */
+async function fifosCanBeMade({ config, environment }: CheckContext): Promise<Finding[]> {
+  const wanting = launchesOf(config).filter(({ launch }) => launch.pipes === 'fifo')
+  if (wanting.length === 0) return []
+  const refusal = await refuseExecution({ command: 'mkfifo', cwd: '/', path: environment['PATH'] })
+  if (refusal === undefined) return []
+  return wanting.map(({ index }) => ({
+    path: ['pools', index, 'pipes'],
+    found: `"fifo", but mkfifo, which makes them, is ${refusal.replace('worker', 'bus')}`,
+    allowed: '"default", or mkfifo in the PATH of the bus',
+  }))
 }
 
 function directoriesExist({ config }: CheckContext): Promise<Finding[]> {

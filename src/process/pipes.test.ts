@@ -57,7 +57,6 @@ describe('FIFOs', () => {
     for (let count = 0; count < 5; count++) {
       const worker = start('exit 0')
       const gone = once(worker, 'gone')
-      worker.stdin.destroy()
       await Promise.all([text(worker.stdout), gone])
       await once(start('', '/no/such/program'), 'failed')
     }

@@ -101,6 +101,8 @@ export class WorkerProcess extends EventEmitter<WorkerEvents> {
 
   #follow(child: ChildProcess, end: GroupEnd): void {
     child.once('exit', (code, signal) => {
+      // The runtime does so for the pipes that it has made.
+      this.stdin.destroy()
       if (!this.stdout.readableFlowing) keepUnread(this.stdout)
       end.leaderExited()
       this.emit('exited', { code, signal })

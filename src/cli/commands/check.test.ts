@@ -124,6 +124,13 @@ describe('stdio-bus check', () => {
     )
   })
 
+  it('pipes that cannot be made are an error', async () => {
+    const pools = [TOOL, { id: 'b', command: 'tool', pipes: 'fifo' }]
+    expect(shown((await problemsOf({ pools })).problems)).toEqual(['error pools[1].pipes'])
+    await writeFile(at('bin/mkfifo'), '#!/bin/sh\n', { mode: 0o755 })
+    expect((await problemsOf({ pools })).problems).toEqual([])
+  })
+
   it('a fallback of another protocol is a warning, one that may be the same is none', async () => {
     const pool = (id: string, protocol: string, fallback?: string) => ({ id, command: 'tool', protocol, fallback })
     const pools = [pool('a', 'acp', 'b'), pool('b', 'plain', 'c'), pool('c', 'auto', 'd'), pool('d', 'acp', 'e')]
