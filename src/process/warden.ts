@@ -100,7 +100,8 @@ export class Warden {
   close(): void {
     this.#closed = true
     clearTimeout(this.#restart)
-    this.#shell?.stdin.end()
+    // Nobody is being started now, and a start that failed has left nobody to look for.
+    this.#shell?.stdin.end('?\n')
   }
 
   #start(): void {
