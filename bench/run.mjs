@@ -7,7 +7,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { readOptions } from '../test/support/options.mjs'
+import { parseArgs } from 'node:util'
 import { Bench } from './bench.mjs'
 import { choosePlacement, PLACEMENT_NAMES } from './placement.mjs'
 import { topFunctions } from './profile.mjs'
@@ -62,6 +62,7 @@ const options = {
   soak: { type: 'boolean', default: false },
   profile: { type: 'boolean', default: false },
   list: { type: 'boolean', default: false },
+  help: { type: 'boolean', default: false },
   only: { type: 'string', default: '' },
   program: { type: 'string' },
   placement: { type: 'string', default: 'apart' },
@@ -104,7 +105,8 @@ function keep(name, report) {
   writeFileSync(join(results, `${name}.md`), markdownOf(report))
 }
 
-async function main({ quick, soak, profile, list, only, program, placement }) {
+async function main({ quick, soak, profile, list, help, only, program, placement }) {
+  if (help) return console.log(USAGE)
   const all = soak ? soakRows : [...wireRows, ...noiseRows, ...trafficRows, ...scaleRows, ...memoryRows]
   const rows = all.filter((row) => row.name.includes(only))
   if (rows.length === 0) throw new Error(`no row is named like ${only}; see --list`)
@@ -129,7 +131,7 @@ async function main({ quick, soak, profile, list, only, program, placement }) {
 }
 
 try {
-  await main(readOptions(USAGE, options))
+  await main(parseArgs({ options }).values)
 } catch (error) {
   console.error(`${error.message}\n\n${USAGE}`)
   process.exitCode = 2

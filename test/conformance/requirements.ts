@@ -226,8 +226,7 @@ const PART_2 = {
   '6.7-lease': 'sharing lease: one client while it has requests in flight, waiters first in first out, bounded',
   '6.8-unaddressed': 'a message without any address goes only where it may',
   '6.9-held': 'updates for a session that is not known yet are held, bounded, and follow its answer',
-  '6.10-connect':
-    'connect ends with its stdin once what it is owed has come, exit 0; no bus: an error for the first request, exit 1',
+  '6.10-connect': 'connect ends with its stdin once what it is owed has come, exit 0; no bus: exit 1',
   '6.10-reconnect': 'if the bus goes later, connect fails what is pending, retries for 30 s, replays initialize',
   '7.1-brought-back': 'load, resume or new brings a lost session back',
   '7.2-start-timeout': 'start_timeout_sec',
