@@ -32,7 +32,7 @@ export function refuseFirstRequest(error: Error, { stdin, stdout }: Omit<ShimStr
       if (answers.length === 0) resolve()
       else stdout.write(Buffer.concat(answers), () => resolve())
     }
-    stdout.once('error', () => resolve())
+    stdout.on('error', () => resolve())
     stdin.on('data', (chunk: Buffer) => {
       splitter.push(chunk, 0, take)
       if (answers.length > 0 || splitter.overflowed) finish()
