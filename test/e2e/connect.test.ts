@@ -59,8 +59,18 @@ describe('with a bus that runs', () => {
 
   test('6.3 a pool that the bus does not have: exit 1, with the pools it has', async () => {
     const shim = shimTo(bus(), '--pool', 'ecko')
+    shim.host.endWriting()
     expect((await shim.ended()).code).toBe(1)
     expect(await shim.said).toMatch(/No pool has this name.*echo, slow/)
+  })
+
+  test('6.3 a pool that the bus does not have: its own words are the answer to the first request', async () => {
+    const shim = shimTo(bus(), '--pool', 'ecko')
+    expect(await shim.host.ask({ id: 7, method: 'initialize' })).toMatchObject({
+      id: 7,
+      error: { code: -32601, message: expect.stringMatching(/No pool.*echo, slow/), data: { reason: 'unknown_pool' } },
+    })
+    expect((await shim.ended()).code).toBe(1)
   })
 
   test('6.10 the end of input waits for what is owed, then exit 0', async () => {
@@ -180,8 +190,40 @@ describe('which bus', () => {
     ['nobody listens at the port', ['--tcp', '127.0.0.1:1']],
   ])('6.10 %s: exit 1, with how to start one', async (_case, args) => {
     const shim = startShim(testWorkspace(), ...args)
+    shim.host.endWriting()
     expect((await shim.ended()).code).toBe(1)
     expect(await shim.said).toMatch(/stdio-bus serve --unix PATH.*--autostart/)
+  })
+
+  test.each([
+    ['nothing is at the socket', ['--unix', 'none.sock']],
+    ['nobody listens at the port', ['--tcp', '127.0.0.1:1']],
+  ])('6.10 %s: the first request of the host is answered with how to start one, then exit 1', async (_case, args) => {
+    const shim = startShim(testWorkspace(), ...args)
+    shim.host.sendRaw('{"method":"hello"}\n{"id":"a\\u0041","meth')
+    shim.host.sendRaw('od":"initialize"}\n')
+    const line = (await shim.host.nextLine()).toString()
+    expect(line).toContain('"id":"a\\u0041"')
+    expect(JSON.parse(line).error).toEqual({
+      code: -32603,
+      message: expect.stringMatching(/no bus answers.*stdio-bus serve --unix PATH.*--autostart/),
+      data: { reason: 'bus_unavailable', retryable: true },
+    })
+    expect((await shim.ended()).code).toBe(1)
+    expect(await shim.said).toMatch(/stdio-bus serve --unix PATH.*--autostart/)
+  })
+
+  test('6.10 no bus and a last request without newline: answered, exit 1', async () => {
+    const shim = startShim(testWorkspace())
+    shim.host.sendRaw('{"id":1,"method":"a"}\n{"id":2,"method":"b"}')
+    shim.host.endWriting()
+    expect(await shim.host.next()).toMatchObject({ id: 1, error: { data: { reason: 'bus_unavailable' } } })
+    expect((await shim.ended()).code).toBe(1)
+  })
+
+  test('6.10 no bus and a host that says nothing: exit 1 after a moment', async () => {
+    const shim = startShim(testWorkspace())
+    expect((await shim.ended()).code).toBe(1)
   })
 
   test.each([

@@ -124,6 +124,21 @@ describe('stdio-bus check', () => {
     )
   })
 
+  it('pipes that cannot be made are an error', async () => {
+    const pools = [TOOL, { id: 'b', command: 'tool', pipes: 'fifo' }]
+    expect(shown((await problemsOf({ pools })).problems)).toEqual(['error pools[1].pipes'])
+    await writeFile(at('bin/mkfifo'), '#!/bin/sh\n', { mode: 0o755 })
+    expect((await problemsOf({ pools })).problems).toEqual([])
+  })
+
+  it('a fallback of another protocol is a warning, one that may be the same is none', async () => {
+    const pool = (id: string, protocol: string, fallback?: string) => ({ id, command: 'tool', protocol, fallback })
+    const pools = [pool('a', 'acp', 'b'), pool('b', 'plain', 'c'), pool('c', 'auto', 'd'), pool('d', 'acp', 'e')]
+    const { code, problems } = await problemsOf({ pools: [...pools, pool('e', 'acp')] })
+    expect(code).toBe(0)
+    expect(shown(problems)).toEqual(['warning pools[0].fallback'])
+  })
+
   it('a total below the longest line is a warning', async () => {
     const { problems } = await problemsOf({ pools: [TOOL], limits: { max_total_buffer: 1000 } })
     expect(shown(problems)).toEqual(['warning limits.max_total_buffer'])

@@ -10,6 +10,14 @@ import { UNAVAILABLE } from './launches.ts'
 /** Makes lines of a chunk of output. */
 export type Framing = (chunk: Buffer) => Buffer
 
+/** One that is told to go, one that is stuck, and one whose group is all that is left of it. */
+const ENDS = {
+  end: (process: WorkerProcess) => process.stop('end'),
+  // Whoever has closed its stdin is leaving by itself, and may have last words (contract 7.1).
+  kill: (process: WorkerProcess) => (process.stdin.errored ? process.stop('kill') : process.terminate('kill')),
+  bury: (process: WorkerProcess) => process.kill('buried'),
+} as const
+
 export class WorkerLink {
   readonly channel: Channel
   readonly generation: number
@@ -48,8 +56,8 @@ export class WorkerLink {
   }
 
   /** Resolves when nobody of its group is left. */
-  stop(how: 'end' | 'kill' | 'bury'): Promise<void> {
-    return how === 'bury' ? this.#process.kill('buried') : this.#process.stop(how)
+  stop(how: keyof typeof ENDS): Promise<void> {
+    return ENDS[how](this.#process)
   }
 
   kill(): Promise<void> {
