@@ -1,4 +1,4 @@
-/** The tables of bad input (aio.md 3.8 and 5) at the gateway: each row with its code, its reason and its place. */
+/** The tables of bad input (spec N2, N3, N8, N13) at the gateway: each row with its code, its reason and its place. */
 import { describe, expect, it } from 'vitest'
 import {
   CLIENT,

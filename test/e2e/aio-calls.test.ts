@@ -1,4 +1,4 @@
-/** Agents called by name through the real daemon (aio.md 3 and 5). */
+/** Agents called by name through the real daemon (spec N). */
 import type { Server } from 'node:http'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Bus, launch } from '../support/bus.ts'

@@ -1,4 +1,4 @@
-/** `connect --autostart`: a bus when none runs, and never two (issue 3, item 8). */
+/** `connect --autostart`: a bus when none runs, and never two (contract 6.10.5). */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'

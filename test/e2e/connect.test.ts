@@ -196,7 +196,7 @@ describe('which bus', () => {
   })
 })
 
-test('issue 3: memory and start stay small', async () => {
+test('6.10 memory and start stay small', async () => {
   const bus = await startBus({ config: config(pool('echo')) })
   const shim = shimTo(bus)
   for (let id = 0; id < 2_000; id++) shim.host.send({ id, method: 'x', params: { text: 'x'.repeat(200) } })

@@ -13,7 +13,7 @@ function greetedStage(sharing: 'shared' | 'lease'): Stage {
   return stage
 }
 
-describe('mcp.md 1.4: a server that says nothing to the handshake', () => {
+describe('spec M3: a server that says nothing to the handshake', () => {
   test('is asked for its era after a while, and stays what it was when it does not know the question', () => {
     const stage = new Stage({ protocol: 'mcp' })
     const { id } = stage.told(0, 'initialize')
@@ -52,7 +52,7 @@ describe('mcp.md 1.4: a server that says nothing to the handshake', () => {
   })
 })
 
-describe('mcp.md 1.4: a server that ends over the question', () => {
+describe('spec M3: a server that ends over the question', () => {
   test('is not asked for ever', () => {
     const stage = new Stage({})
     for (let n = 0; n < 4; n++) {

@@ -1,4 +1,4 @@
-/** Batches of MCP 2025-03-26 (mcp.md 1.3): split for the worker, answered in one array; in no other revision. */
+/** Batches of MCP 2025-03-26 (spec M25): split for the worker, answered in one array; in no other revision. */
 import { describe, expect, test } from 'vitest'
 import type { Bus } from '../support/bus.ts'
 import { startBus } from '../support/bus.ts'
