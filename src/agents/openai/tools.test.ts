@@ -1,6 +1,7 @@
 import type { SessionUpdate } from '@agentclientprotocol/sdk'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { verifies } from '../../../test/conformance/verifies.ts'
 import type { McpConnection } from './mcp-server.ts'
 import { cancelledText, maxResultChars, type Permission, refusedText, runCalls } from './tool-calls.ts'
 import { nameFunctions } from './tool-names.ts'
@@ -26,6 +27,7 @@ const callOf = (name: string, args = '{}') => ({
 
 describe('function names', () => {
   it('are allowed and unique for any tools', () => {
+    verifies('O13-names')
     const tool = fc.record({
       server: fc.string(),
       tool: fc.oneof(fc.string(), fc.constantFrom('read', 'r'.repeat(80))),
