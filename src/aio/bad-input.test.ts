@@ -122,6 +122,7 @@ describe('refused and in the trace', () => {
       'unknown_sampling',
     ],
   ])('%s', async (_title, message, code, reason) => {
+    verifies('N3-traced')
     const { reply, traces, counted } = await answerTo({ ...message, id: 3, trace_id: 'T' })
     expect(reply).toMatchObject({ id: 3, trace_id: 'T', call_id: 3, error: { code, data: { reason } } })
     expect(reply.error['message']).not.toBe('')

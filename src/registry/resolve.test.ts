@@ -193,6 +193,7 @@ describe('an installation', () => {
   })
 
   it('is made anew for another version, archive or replaced file, beside the old one', async () => {
+    verifies('R2-beside')
     const tarball = join(folder, 'local.tgz')
     writeFileSync(tarball, readFileSync(alpha))
     serveIndex(entry('alpha', { npx: { package: `file:${tarball}` } }))

@@ -35,6 +35,7 @@ describe('a refusal', () => {
     [404, (url) => `HTTP error (404) from ${url}. no such model`],
     [302, (url) => `HTTP error (302) from ${url}. no such model`],
   ])('with %i is worded as the seed words it', async (status, message) => {
+    verifies('O8-worded', 'O10-redirect')
     expect(await ask(fails(status, 'no such model', { location: '/elsewhere' }))).toBe(message(harness.url))
   })
 

@@ -74,6 +74,7 @@ describe('a turn', () => {
   })
 
   it('takes a stream without its mark of the end, a whole completion, and a cut last line', async () => {
+    verifies('O7-endings')
     const whole = { object: 'chat.completion', choices: [{ message: { content: 'whole' }, finish_reason: 'stop' }] }
     const replies: Reply[] = [
       { steps: [text('unmarked')] },

@@ -221,6 +221,7 @@ describe('registry run', () => {
   })
 
   it('says why an agent cannot be started, on stderr', async () => {
+    verifies('R6-stderr')
     const run = await finish('run', 'absent', ...flags)
     expect(run).toMatchObject({ code: 1, stdout: '' })
     expect(run.stderr).toMatch(/agent "absent" cannot be started.*ENOENT/)

@@ -74,6 +74,43 @@ describe('messages without a session', () => {
   })
 })
 
+test('a cancel for the request of another client is dropped and counted', async () => {
+  verifies('A11-foreign')
+  const bus = await startBus({ config: puppet() })
+  const [one, other] = await joined(bus, 2)
+  one!.send(ask('mine', '_vendor/go', []))
+  await hears(bus, 'the request', ({ id }) => id === 'mine')
+  const before = await dropped(bus, 'cancel_for_nothing')
+  other!.send({ jsonrpc: '2.0', method: '$/cancel_request', params: { requestId: 'mine' } })
+  await other!.ask(ask(1, '_vendor/go', [DONE]))
+  expect(await dropped(bus, 'cancel_for_nothing')).toBe(before + 1)
+  expect(heard(bus).filter(({ method }) => method === '$/cancel_request')).toEqual([])
+})
+
+test('questions of a client that goes are answered: elicitations with cancel, others with an error', async () => {
+  verifies('A14-questions')
+  const bus = await startBus({ config: puppet() })
+  const [client] = await joined(bus, 1)
+  await newSession(client!, 's')
+  const questions = ['elicitation/create', 'session/request_permission', 'fs/read_text_file', '_vendor/ask'].map(
+    (method) => ({ id: `q ${method}`, method, params: { sessionId: 's' } }),
+  )
+  client!.send(ask('turn', 'session/prompt', questions, { sessionId: 's' }))
+  await client!.take(questions.length)
+  client!.close()
+  const answers = await Promise.all(
+    questions.map((question) =>
+      hears(bus, question.id, ({ id, method }) => id === question.id && method === undefined),
+    ),
+  )
+  expect(answers.map(({ result, error }) => result ?? error.data.reason)).toEqual([
+    { action: 'cancel' },
+    { outcome: { outcome: 'cancelled' } },
+    'client_gone',
+    'client_gone',
+  ])
+})
+
 test('a session that is announced to a client that has gone is closed', async () => {
   verifies('A14-late')
   const bus = await startBus({ config: puppet() })

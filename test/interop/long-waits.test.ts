@@ -55,6 +55,18 @@ describe('spec M3: a server that says nothing to the handshake', () => {
   })
 })
 
+test('spec M4: a handshake that failed is not kept, the next client makes another', () => {
+  verifies('M4-errors')
+  const stage = new Stage({ era: 'legacy' })
+  const [first, second] = [stage.connect(), stage.connect()]
+  stage.send(first, initializeLine('a'))
+  stage.say(0, { id: stage.told(0, 'initialize').id, error: { code: -32603, message: 'not yet' } })
+  expect(stage.atClient.get(first)).toMatchObject([{ id: 'a', error: { code: -32603, message: 'not yet' } }])
+  stage.send(second, initializeLine('b'))
+  stage.say(0, { id: stage.told(0, 'initialize').id, result: WELCOME })
+  expect(stage.atClient.get(second)).toMatchObject([{ id: 'b', result: WELCOME }])
+})
+
 describe('spec M3: a server that ends over the question', () => {
   test('is not asked for ever', () => {
     verifies('M3-fatal')

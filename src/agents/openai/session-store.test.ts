@@ -43,6 +43,7 @@ describe('session store', () => {
   })
 
   it('skips a line that a crash left broken', async () => {
+    verifies('O14-broken')
     const id = await stored()
     appendFileSync(path(id), '{"kind":"message","mess')
     expect((await store.read(id))?.history).toEqual(turn)

@@ -118,6 +118,7 @@ describe('tool calls', () => {
     ['with a list for arguments', 'allowed', callOf('x', '[1]'), 'The arguments are not a JSON object.'],
     ['that breaks', 'allowed', callOf('x'), 'The call failed: broken pipe'],
   ])('%s end as failed and the model is told why', async (_, permission, call, text) => {
+    verifies('O13-refused')
     const { texts, statuses } = await run(new Toolbox([server('s', ['x'], failing)], []), permission, call)
     expect(texts).toEqual([text])
     expect(statuses.at(-1)).toBe('failed')
