@@ -119,10 +119,11 @@ describe('several clients on one agent', () => {
     expect(await one!.prompt(forked, 'echo from the fork')).toBe('end_turn')
     expect(await errorOf(other!.prompt(forked, 'echo x'))).toMatchObject(NOT_OWNED)
     await one!.ctx.request('session/close', { sessionId })
-    const error = await errorOf(one!.prompt(sessionId, 'echo x'))
-    expect(error).toMatchObject({ code: -32002 })
-    expect(error.data?.reason).toBeUndefined()
-    expect(await errorOf(other!.prompt(sessionId, 'echo x'))).toMatchObject({ code: -32002 })
+    for (const client of [one!, other!]) {
+      const error = await errorOf(client.prompt(sessionId, 'echo x'))
+      expect(error).toMatchObject({ code: -32002 })
+      expect(error.data?.reason).toBeUndefined()
+    }
   })
 
   test('6.8 child sessions belong to the client of their parent', async () => {
