@@ -54,6 +54,15 @@ describe('server/discover', () => {
     expect(timesHeard(bus, 'server/discover')).toBe(0)
   })
 
+  test('after the handshake the answer is the same, by the bus', async () => {
+    verifies('M2-discover')
+    const bus = await startBus({ config: puppet('silent') })
+    const client = await bus.connect()
+    await shakeHands(client)
+    expect(await client.ask(discover(1))).toMatchObject({ error: { code: -32601, data: { reason: 'unknown_method' } } })
+    expect(timesHeard(bus, 'server/discover')).toBe(0)
+  })
+
   test('a server of the stateless era answers for itself, to each client with its own id', async () => {
     const bus = await startBus({ config: puppet('modern') })
     const clients = await connected(bus, 3)
