@@ -74,6 +74,53 @@ describe('messages without a session', () => {
   })
 })
 
+test.each(['session/load', 'session/resume'])(
+  '%s: the session is the client’s once the agent has agreed',
+  async (method) => {
+    verifies('A6-owner')
+    const bus = await startBus({ config: puppet() })
+    const [one, other] = await joined(bus, 2)
+    const prompt = (id: number) => ask(id, 'session/prompt', [DONE], { sessionId: 'kept' })
+    const refusal = { id: '$ID', error: { code: -32002, message: 'unknown' } }
+    expect((await one!.ask(ask(1, method, [refusal], { sessionId: 'kept' }))).error.message).toBe('unknown')
+    expect((await other!.ask(prompt(1))).result).toEqual({})
+    await one!.ask(ask(2, method, [DONE], { sessionId: 'kept' }))
+    expectRefusal(await other!.ask(prompt(2)), 'session_not_owned')
+    const update = { method: 'session/update', params: { sessionId: 'kept', update: {} } }
+    await other!.ask(ask(3, 'session/list', [update, { id: '$ID', result: { sessions: [] } }]))
+    expect(await one!.next()).toMatchObject(update)
+    expect(unasked(other!)).toEqual([])
+  },
+)
+
+test.each(['session/close', 'session/delete'])('%s: the session ends when the agent has agreed', async (method) => {
+  verifies('A8-ends')
+  const bus = await startBus({ config: puppet() })
+  const [one, other] = await joined(bus, 2)
+  await newSession(one!, 's')
+  const prompt = (id: number) => ask(id, 'session/prompt', [DONE], { sessionId: 's' })
+  await one!.ask(ask(1, method, [{ id: '$ID', error: { code: -32603, message: 'busy' } }], { sessionId: 's' }))
+  expectRefusal(await other!.ask(prompt(1)), 'session_not_owned')
+  await one!.ask(ask(2, method, [DONE], { sessionId: 's' }))
+  expect((await bus.status()).sessions).toBe(0)
+  expect((await other!.ask(prompt(2))).result).toEqual({})
+})
+
+test('a cancel of the agent reaches the client that was asked, with the id it was asked with', async () => {
+  verifies('A11-agent')
+  const bus = await startBus({ config: puppet() })
+  const [one, other] = await joined(bus, 2)
+  await newSession(one!, 's')
+  const question = { id: 1.5, method: 'fs/read_text_file', params: { sessionId: 's', path: '/a' } }
+  const cancel = { method: '$/cancel_request', params: { requestId: 1.5 } }
+  await other!.ask(ask(1, 'session/list', [question, cancel, { id: '$ID', result: { sessions: [] } }]))
+  const [asked, cancelled] = await one!.take(2)
+  expect(cancelled).toMatchObject({ method: '$/cancel_request', params: { requestId: asked.id } })
+  one!.send({ jsonrpc: '2.0', id: asked.id, result: { content: 'a' } })
+  await hears(bus, 'the answer', ({ id, result }) => id === 1.5 && result?.content === 'a')
+  expect(unasked(other!)).toEqual([])
+})
+
 test('a cancel for the request of another client is dropped and counted', async () => {
   verifies('A11-foreign')
   const bus = await startBus({ config: puppet() })

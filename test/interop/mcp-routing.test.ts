@@ -312,6 +312,20 @@ describe('notifications/progress S→C', () => {
       'notifications/tasks/status',
     ])
   })
+
+  test('of a task ends when its result has been fetched', async () => {
+    verifies('M12-task')
+    const [client] = await greeted(bus(), 1)
+    const created = '{"jsonrpc":"2.0","id":$ID,"result":{"task":{"taskId":"t-fetched","status":"working"}}}'
+    client!.send(call(1, [created, progress], { progressToken: 'fetched' }))
+    await client!.answerTo(1)
+    await client!.next()
+    await client!.ask({ jsonrpc: '2.0', id: 2, method: 'tasks/result', params: { taskId: 't-fetched' } })
+    const before = await dropped(bus(), 'late_progress')
+    client!.send(call(3, [progress.replace('$TOKEN', '"fetched"'), DONE]))
+    await client!.answerTo(3)
+    expect(await dropped(bus(), 'late_progress')).toBe(before + 1)
+  })
 })
 
 describe('notifications/message', () => {
@@ -334,7 +348,9 @@ describe('notifications/message', () => {
     const before = await dropped(bus(), 'unattributable')
     one!.send(call(2, []))
     await settled(one!)
-    other!.send(call(3, [log('whose?'), DONE, `{"jsonrpc":"2.0","id":2,"result":{}}`, JSON.stringify(log('nobody'))]))
+    // In one write: before any client can have asked again.
+    const last = `{"jsonrpc":"2.0","id":2,"result":{}}\n${JSON.stringify(log('nobody'))}`
+    other!.send(call(3, [log('whose?'), DONE, last]))
     await Promise.all([one!.answerTo(2), other!.answerTo(3)])
     await settled(one!, other!)
     expect([...unasked(one!), ...unasked(other!)]).toEqual([])
