@@ -40,7 +40,7 @@ const PROBE_META = {
 /** Some servers end when they are asked for their era; they are not asked for ever. */
 const MAX_FATAL_PROBES = 2
 
-/** Errors that only a server without a handshake knows (mcp.md 1.4). */
+/** Errors that only a server without a handshake knows (spec M3). */
 const MODERN_CODES: ReadonlySet<unknown> = new Set([-32020, -32021, -32022])
 
 export class Handshakes {

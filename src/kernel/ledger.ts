@@ -37,7 +37,7 @@ export class Ledger {
     return replace(this.#board.envelope, FIELD.id, spell(request.key))
   }
 
-  /** An exchange of the gateway's is on its way; it is not sent to a worker that does not read (aio.md 3.8). */
+  /** An exchange of the gateway's is on its way; it is not sent to a worker that does not read (spec N14). */
   isTold(client: Client, worker: Worker, isRequest: boolean): boolean {
     const { core } = this.#board
     if (worker.outbox.isFull) {
