@@ -50,7 +50,7 @@ function translateBus(file: ConfigFile, launches: ReadonlyMap<PoolId, Launch>, r
   return { pools, defaultPool: file.default_pool, limits: { ...general, maxInputBufferBytes: longest }, gateway }
 }
 
-/** What the kernel hands to the gateway (aio.md 3.2): traces can be asked for wherever some are kept. */
+/** What the kernel hands to the gateway (spec N1): traces can be asked for wherever some are kept. */
 function gatewayOf({ aio, agents, pools }: ConfigFile): 'off' | 'bus' | 'all' {
   if (aio !== undefined || agents.length > 0 || pools.some((entry) => entry.aio !== undefined)) return 'all'
   return pools.some(({ trace }) => trace) ? 'bus' : 'off'

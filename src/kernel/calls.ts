@@ -1,5 +1,5 @@
 /**
- * Messages that are not routed but handed to the gateway: `agent::method`, bare `help`, the bus's own methods (aio.md 3.1).
+ * Messages that are not routed but handed to the gateway: `agent::method`, bare `help`, the bus's own methods (spec N1).
  *
  * The kernel knows no gateway: it counts what a client is owed and hands on a copy of the line. Whoever answers does so by
  * an event. Invariant: a request that was handed on stays in its client's count until its final reply.

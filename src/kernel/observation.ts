@@ -1,5 +1,5 @@
 /**
- * Tells what happens to the requests and questions of pools whose traffic is traced (aio.md 5, "trace": true).
+ * Tells what happens to the requests and questions of pools whose traffic is traced (spec T9).
  *
  * It changes nothing: lines are copied, and each request or question that was told of is told to end, once. Where a pool is
  * not traced nothing is done.

@@ -1,6 +1,6 @@
 /**
  * What the bus does itself where several clients share a worker whose protocol knows only one: it answers pings, keeps the
- * log level of each client, and subscribes to a resource once for all of them (mcp.md 1.3).
+ * log level of each client, and subscribes to a resource once for all of them (spec M15, M16).
  *
  * Where a worker is one client's own, nothing of this happens: every message passes.
  */
@@ -39,7 +39,7 @@ export class SharedDuties {
     return row!.local !== undefined && request !== undefined && this.#locals[row!.local](route, bond)
   }
 
-  /** A worker of a handshake that the bus does itself is there again: its clients need not do anything (mcp.md 1.3). */
+  /** A worker of a handshake that the bus does itself is there again: its clients need not do anything (spec M24). */
   workerOpened(worker: Worker): void {
     for (const bond of worker.bonds) {
       if (bond.generation === worker.generation || bond.introduction.initialize !== undefined) continue

@@ -1,5 +1,5 @@
 /**
- * Tasks that answers announce: whose they are, and the progress tokens that live as long as they do (mcp.md 1.3).
+ * Tasks that answers announce: whose they are, and the progress tokens that live as long as they do (spec M12, M20).
  *
  * A task belongs to whoever started it. Its token outlives the answer that announced it, and no longer than the task or its
  * client; both tables are bounded.

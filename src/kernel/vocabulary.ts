@@ -49,7 +49,7 @@ export interface PoolSpec {
   readonly limits: Limits
   /** Traffic of this pool is recorded in the trace store. */
   readonly trace: boolean
-  /** Its processes live for one call each and are not the kernel's: only the gateway starts them (aio.md 3.2). */
+  /** Its processes live for one call each and are not the kernel's: only the gateway starts them (spec N10). */
   readonly isAioOnly?: boolean
   /** Changes whenever anything of the pool changes, command line included: reload compares it (contract 7.5). */
   readonly revision: string
@@ -60,7 +60,7 @@ export interface BusSpec {
   readonly pools: readonly PoolSpec[]
   readonly defaultPool: PoolId | undefined
   readonly limits: Limits
-  /** What is handed to the gateway instead of being routed: methods of the bus, or all that name an agent (aio.md 3.1). */
+  /** What is handed to the gateway instead of being routed: methods of the bus, or all that name an agent (spec N1). */
   readonly gateway?: 'off' | 'bus' | 'all'
   /** Left out: messages name their pool by `pool` (contract 6.3). */
   readonly addressing?: Addressing

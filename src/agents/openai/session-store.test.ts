@@ -3,6 +3,7 @@ import { appendFileSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSy
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { verifies } from '../../../test/conformance/verifies.ts'
 import type { Message } from './history.ts'
 import { pageSize, SessionStore } from './session-store.ts'
 
@@ -39,10 +40,12 @@ describe('session store', () => {
   })
 
   it('keeps files for their owner only', async () => {
+    verifies('O14-mode')
     expect(statSync(path(await stored())).mode & 0o777).toBe(0o600)
   })
 
   it('skips a line that a crash left broken', async () => {
+    verifies('O14-broken')
     const id = await stored()
     appendFileSync(path(id), '{"kind":"message","mess')
     expect((await store.read(id))?.history).toEqual(turn)
@@ -88,6 +91,7 @@ describe('session store', () => {
   })
 
   it.each(['../escape', 'x', '', '..', 'A'.repeat(36)])('touches no file for the id %j', async (id) => {
+    verifies('O14-id')
     const outside = join(dir, 'made', 'escape.jsonl')
     writeFileSync(outside, '{"kind":"session","cwd":"/","model":"m"}\n')
     expect(await store.read(id)).toBeUndefined()

@@ -2,6 +2,7 @@ import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { verifies } from '../../../test/conformance/verifies.ts'
 import type { Problem } from '../../config/problem.ts'
 import { check } from './check.ts'
 
@@ -117,6 +118,7 @@ describe('stdio-bus check', () => {
     ['one of the modern era', { protocol: 'mcp', era: 'modern' }, 0],
     ['an ACP pool', { protocol: 'acp' }, 0],
   ])('6.7 %s: %o gets %i recommendations', async (_title, pool, count) => {
+    verifies('6.7.1-check')
     const { code, problems } = await problemsOf({ pools: [{ ...TOOL, ...pool }] })
     expect(code).toBe(0)
     expect(problems.filter(({ severity, found }) => severity === 'note' && /roots, sampling/.test(found))).toHaveLength(
