@@ -19,6 +19,7 @@ export interface BusContext {
   readonly queries: TraceQueries
   readonly remoteQueries: boolean
   readonly workers: (agent: AgentSpec) => number
+  readonly broke: (error: unknown) => void
 }
 
 type Row = (context: BusContext, params: unknown) => Answer | Promise<Answer>
@@ -56,7 +57,8 @@ export async function answerBus(context: BusContext, caller: Caller, method: str
   }
   try {
     return await row(context, params)
-  } catch {
+  } catch (error) {
+    context.broke(error)
     return { error: fault('trace_query_failed') }
   }
 }

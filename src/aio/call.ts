@@ -20,6 +20,7 @@ export interface CallHost {
   partial(call: OpenCall, seq: number, outputs: readonly unknown[], extra: JsonObject): void
   room(call: OpenCall): Promise<void> | undefined
   ended(call: OpenCall, end: CallEnd, answer: Answer | undefined): void
+  broke(error: unknown): void
 }
 
 type End = Pick<CallEnd, 'status' | 'output' | 'bytesOut'> & { readonly error: CallError | undefined }
@@ -48,10 +49,19 @@ export class OpenCall implements Outcome {
     this.#timeoutMs = timeoutMs
   }
 
+  /** The agent has it. */
+  get isSent(): boolean {
+    return this.#stopTimer !== undefined
+  }
+
   /** Hands the call to an agent; an adapter may end it before it returns. */
   begin(invoke: (outcome: Outcome) => Cancel): void {
-    const cancel = invoke(this)
-    if (this.#isOpen) this.#cancel = cancel
+    try {
+      const cancel = invoke(this)
+      if (this.#isOpen) this.#cancel = cancel
+    } catch (error) {
+      this.broke(error)
+    }
   }
 
   sent(worker: string | null): void {
@@ -82,6 +92,11 @@ export class OpenCall implements Outcome {
   fail(error: ErrorBody, traceOnly: JsonObject = {}): void {
     const data = isObject(error.data) ? { ...error.data, ...traceOnly } : error.data
     this.#end({ status: 'error', error: { ...error, data }, output: null, bytesOut: 0 }, { error })
+  }
+
+  broke(error: unknown): void {
+    this.#host.broke(error)
+    this.fail(fault('internal_error'))
   }
 
   /** Ends the call from the caller's side: the agent is told, the caller is owed nothing. */

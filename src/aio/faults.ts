@@ -112,6 +112,7 @@ const FAULTS = {
     (d) => `Agents call each other more than ${d['limit']} levels deep; look for a loop in the trace`,
   ),
   trace_query_failed: failure(true, () => 'The trace store could not answer; the log of the bus says why'),
+  internal_error: failure(false, () => 'The bus failed at this call; its log says why'),
   cancelled: failure(false, () => 'The caller cancelled the call'),
   caller_gone: failure(false, () => 'The caller went away before the answer came'),
   shutting_down: failure(true, () => 'The bus is shutting down'),

@@ -47,6 +47,8 @@ export interface GatewayOptions {
   readonly spawnOneshot: SpawnOneshot
   readonly remoteQueries?: boolean
   readonly maxPendingPerCaller?: number
+  /** Told of an exception in an adapter or a query; its caller has been answered. */
+  readonly broke?: (error: unknown) => void
   /** Told of refusals that have no place in a trace. */
   readonly count?: (reason: string) => void
 }
@@ -80,10 +82,15 @@ export class Gateway implements CallHost {
     return this.#open.size
   }
 
-  /** New calls find these agents; open calls end with the agent they began with. */
+  /** New calls find these agents; calls under way end with the agent they began with, those that wait need it to be there. */
   replaceAgents(agents: readonly AgentSpec[]): void {
+    const before = this.#agents
+    this.#adapters = new Map(agents.map((agent) => [agent.name, this.#keptAdapter(agent) ?? this.#adapterFor(agent)]))
     this.#agents = new Map(agents.map((agent) => [agent.name, agent]))
-    this.#adapters = new Map(agents.map((agent) => [agent.name, this.#adapterFor(agent)]))
+    for (const call of this.#open.all()) {
+      const { agent } = call.envelope
+      if (!call.isSent && before.has(agent) && !this.#agents.has(agent)) call.stop(fault('no_worker', { agent }))
+    }
     this.#help.clear()
     for (const agent of agents) {
       if (agent.type === 'mcp') this.#strictPools.add(agent.pool)
@@ -95,7 +102,7 @@ export class Gateway implements CallHost {
   receive(caller: Caller, message: Record<string, unknown>, bytes: number): void {
     const envelope = readEnvelope(message, this.#options.ids)
     if (isRefusal(envelope)) this.#refuse(caller, message, envelope.fault)
-    else if (envelope.agent === BUS) void this.#answerBus(caller, envelope)
+    else if (envelope.agent === BUS) this.#answerBus(caller, envelope).catch((error) => this.broke(error))
     else this.#call(caller, envelope, bytes)
   }
 
@@ -176,6 +183,10 @@ export class Gateway implements CallHost {
     this.#port.reply(call.caller, composeAnswer(call.envelope.id, answer, call.place, this.#isStrict(call.caller)))
   }
 
+  broke(error: unknown): void {
+    this.#options.broke?.(error)
+  }
+
   #refuse(caller: Caller, message: JsonObject, error: ErrorBody): void {
     this.#options.count?.(String(objectOr(error.data)['reason']))
     const id = requestId(message)
@@ -194,7 +205,7 @@ export class Gateway implements CallHost {
     const { ids, queries, remoteQueries = false } = this.#options
     const workers = (agent: AgentSpec): number =>
       agent.type === 'http' ? 0 : (this.#port.workers?.(agent.pool) ?? agent.instances)
-    return { agents: this.#agents, ids, queries, remoteQueries, workers }
+    return { agents: this.#agents, ids, queries, remoteQueries, workers, broke: (error) => this.broke(error) }
   }
 
   #call(caller: Caller, envelope: Envelope, bytes: number): void {
@@ -276,11 +287,18 @@ export class Gateway implements CallHost {
       partial: () => {},
       room: () => undefined,
       fail: (error, traceOnly) => outcome.fail(error, traceOnly),
+      broke: (error) => outcome.broke(error),
       settle: (answer, settlement) => {
         if ('result' in answer) this.#help.set(agent.name, answer.result, call.worker, this.nowMs())
         outcome.settle(answer, settlement)
       },
     })
+  }
+
+  /** An agent that stays as it was keeps its adapter: those who wait for their turn there keep their places. */
+  #keptAdapter(agent: AgentSpec): Adapter | undefined {
+    const before = this.#agents.get(agent.name)
+    return JSON.stringify(before) === JSON.stringify(agent) ? this.#adapters.get(agent.name) : undefined
   }
 
   #adapterFor(agent: AgentSpec): Adapter {

@@ -25,7 +25,8 @@ let lastId = 0
 export function httpAdapter(agent: HttpAgent, dispatcher: Agent): Adapter {
   return (invocation, outcome) => {
     const abort = new AbortController()
-    void new HttpCall(agent, outcome, dispatcher, abort.signal).run(invocation)
+    const call = new HttpCall(agent, outcome, dispatcher, abort.signal)
+    call.run(invocation).catch((error) => outcome.broke(error))
     return () => abort.abort()
   }
 }

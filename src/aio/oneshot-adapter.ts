@@ -21,10 +21,12 @@ export function oneshotAdapter(
 ): Adapter {
   return (invocation, outcome) => {
     const abort = new AbortController()
-    const giveUp = turnstile.enter(
-      () => void new OneshotCall(agent, invocation, outcome, abort).run(spawn).finally(() => turnstile.leave()),
-      () => outcome.fail(fault('overloaded', { agent: agent.name })),
-    )
+    const call = new OneshotCall(agent, invocation, outcome, abort)
+    const run = (): void => {
+      const done = call.run(spawn).catch((error) => outcome.broke(error))
+      void done.finally(() => turnstile.leave())
+    }
+    const giveUp = turnstile.enter(run, () => outcome.fail(fault('overloaded', { agent: agent.name })))
     return () => {
       giveUp()
       abort.abort()

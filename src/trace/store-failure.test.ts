@@ -275,6 +275,20 @@ describe('the thread', () => {
     expect(store.status().state).toBe('failed')
   })
 
+  it('that cannot even be made is a failed store, now and when it is tried again', async () => {
+    let tries = 0
+    const makeHost = (): never => {
+      tries += 1
+      throw new Error('no thread can be had')
+    }
+    const store = await open({ makeHost, times: { retryMs: 5 } })
+    while (tries < 3) await new Promise((resolve) => setTimeout(resolve, 5))
+    tell(store, 1)
+    expect((await getTrace(store)).calls).toHaveLength(1)
+    expect(store.status().state).toBe('failed')
+    await store.close()
+  })
+
   it('of a killed bus lets go of the file, and what was open is an error afterwards', () => {
     const program = `
       import { openTraceStore } from ${JSON.stringify(new URL('store.js', compiledUrl).href)}

@@ -4,7 +4,15 @@
  * State is `ok` or `failed`, nothing else; every change is reported once. A request that takes too long makes the store
  * failed ("slow") but is not abandoned: when its reply comes after all, the store is well again.
  */
-import type { EngineCalls, EngineError, EngineOp, EngineSettings, FailureReason, Opened } from './engine.ts'
+import {
+  describeFailure,
+  type EngineCalls,
+  type EngineError,
+  type EngineOp,
+  type EngineSettings,
+  type FailureReason,
+  type Opened,
+} from './engine.ts'
 import type { EngineHost, Outcome } from './engine-host.ts'
 
 export type StoreState = 'ok' | 'failed'
@@ -70,7 +78,12 @@ export class StoreLink {
     const isFirst = this.#host === undefined
     await this.#leave()
     if (this.#isClosed) return
-    this.#host = this.#makeHost()
+    try {
+      this.#host = this.#makeHost()
+    } catch (error) {
+      // A thread that cannot be had is a store that does not work.
+      return this.#fail(describeFailure(error))
+    }
     const asked = this.#host.ask('open', { settings: this.#settings, nowMs: this.#nowMs(), isFirst })
     const opened = this.#watch('open', asked, (value) => this.#becomeOk(value))
     await Promise.race([opened, delay(this.#times.stallMs)])
@@ -101,7 +114,7 @@ export class StoreLink {
     const host = this.#host
     if (host === undefined) return
     await Promise.race([host.ask('close', {}), delay(this.#times.stallMs)])
-    void host.end()
+    host.end().catch(() => {})
   }
 
   async #watch<T>(op: EngineOp, asked: Promise<Outcome<T>>, onValue: (value: T) => void): Promise<Outcome<T>> {

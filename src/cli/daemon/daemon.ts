@@ -16,6 +16,7 @@ import type { BusSnapshot } from '../../kernel/snapshot.ts'
 import type { BusSpec, ClientId, Door, PoolId, WorkerId } from '../../kernel/vocabulary.ts'
 import { WorkerProcess } from '../../process/worker-process.ts'
 import { ClientLink } from './client-link.ts'
+import { KernelMistake } from './edges.ts'
 import { InternalClient, type InternalListener } from './internal-client.ts'
 import type { Log } from './log.ts'
 import { PendingWorker } from './pending-worker.ts'
@@ -87,11 +88,19 @@ export class Daemon {
     if (event.type === 'client-closed') this.#forget(event.client)
     const isFirstOfTurn = !this.#isFlushDue
     const atMs = nowMs()
-    const actions = this.#bus.apply(event, atMs)
+    const actions = this.#decide(event, atMs)
     this.#recorder?.applied(event, atMs, actions)
     this.#perform(actions)
     if (isFirstOfTurn && BRINGS_BYTES.has(event.type)) this.#writeDirty()
     if (this.#roomWaiters.size > 0) this.#admitWaiters()
+  }
+
+  #decide(event: BusEvent, atMs: number): readonly Action[] {
+    try {
+      return this.#bus.apply(event, atMs)
+    } catch (cause) {
+      throw new KernelMistake(cause)
+    }
   }
 
   /** From now on calls of agents go here; before the bus starts, or by a reload. */

@@ -121,7 +121,8 @@ export class Launches {
   }
 }
 
-function absent(code: string, reason: string): WorkerProcess {
+/** A process that could not be started. */
+export function absent(code: string, reason: string): WorkerProcess {
   const nobody = new WorkerProcess(undefined)
   process.nextTick(() => nobody.emit('failed', { code, reason }))
   return nobody

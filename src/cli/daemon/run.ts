@@ -18,6 +18,7 @@ import { listenTcp } from '../../transports/tcp.ts'
 import { listenUnix } from '../../transports/unix.ts'
 import { VERSION } from '../version.ts'
 import { Daemon, type DaemonOptions } from './daemon.ts'
+import { Edges } from './edges.ts'
 import type { GatewayRoom } from './gateway-room.ts'
 import { busSpecOf, Launches, type ResolveAgent } from './launches.ts'
 import type { Log } from './log.ts'
@@ -58,6 +59,7 @@ class Run {
   readonly #warden: Warden
   readonly #launches: Launches
   readonly #daemon: Daemon
+  readonly #edges: Edges
   readonly #listeners: Listener[] = []
   readonly #startedAtMs = performance.now()
   readonly #ended: Promise<number>
@@ -70,6 +72,7 @@ class Run {
   constructor(options: RunOptions) {
     this.#options = options
     this.#config = options.config
+    this.#edges = new Edges(options.log)
     this.#ended = new Promise((resolve) => {
       this.#end = resolve
     })
@@ -108,7 +111,13 @@ class Run {
     if (config.bus.gateway === undefined || config.bus.gateway === 'off' || this.#room !== undefined) return
     const { openGatewayRoom } = await import('./gateway-room.ts')
     const { log } = this.#options
-    this.#room = await openGatewayRoom({ daemon: this.#daemon, launches: this.#launches, config, log })
+    this.#room = await openGatewayRoom({
+      daemon: this.#daemon,
+      launches: this.#launches,
+      config,
+      log,
+      edges: this.#edges,
+    })
     this.#daemon.attach(this.#room)
   }
 
@@ -136,13 +145,22 @@ class Run {
   }
 
   #acceptFor(pool: PoolId | undefined): (socket: Duplex, info: ConnectionInfo) => void {
-    return (socket, info) => this.#daemon.accept(socket, info.door, pool)
+    return (socket, info) => {
+      const isTaken = this.#edges.guard('a door', () => this.#take(socket, info, pool), false)
+      if (!isTaken) socket.destroy()
+    }
+  }
+
+  #take(socket: Duplex, info: ConnectionInfo, pool: PoolId | undefined): true {
+    this.#daemon.accept(socket, info.door, pool)
+    return true
   }
 
   /** A control socket that was asked for must open; the default one may fail, and the bus serves without. */
   async #openControl(): Promise<void> {
     const asked = this.#options.control ?? this.#config.control
-    const accept = (socket: Duplex) => serveControl(socket, this.#methods())
+    const told = (error: unknown): void => this.#edges.report('the control socket', error)
+    const accept = (socket: Duplex) => serveControl(socket, this.#methods(), told)
     if (asked !== undefined) {
       this.#control = await listenUnix(asked, accept)
       return
@@ -167,7 +185,7 @@ class Run {
   #status(): Status {
     return {
       ...this.#daemon.snapshot(),
-      ...this.#gatewayStatus(),
+      ...this.#shellStatus(),
       pid: process.pid,
       version: VERSION,
       uptime_sec: Math.round(performance.now() - this.#startedAtMs) / 1000,
@@ -177,10 +195,15 @@ class Run {
     }
   }
 
-  #gatewayStatus(): Partial<Status> {
-    if (this.#room === undefined) return {}
-    const { refused } = this.#daemon.snapshot()
-    return { refused: { ...refused, ...Object.fromEntries(this.#room.refused) }, traces: this.#room.status() }
+  /** What is counted outside the kernel. */
+  #shellStatus(): Partial<Status> {
+    const { failures } = this.#edges
+    const refused = {
+      ...this.#daemon.snapshot().refused,
+      ...Object.fromEntries(this.#room?.refused ?? []),
+      ...(failures === 0 ? {} : { internal_error: failures }),
+    }
+    return this.#room === undefined ? { refused } : { refused, traces: this.#room.status() }
   }
 
   /** Contract 7.5: all or nothing; what cannot change while the bus runs is refused. */

@@ -1,0 +1,72 @@
+/** What comes in at an edge of the bus, whatever it is, ends nothing: it is answered, and the bus goes on. */
+import { describe, expect, test } from 'vitest'
+import { startBus, testWorkspace } from '../support/bus.ts'
+import { connectUnix } from '../support/line-client.ts'
+import { config, pool } from '../support/pools.ts'
+import { eventually } from '../support/waiting.ts'
+import { agent, oneshot } from './aio-harness.ts'
+
+const aio = { store: { path: 'traces.db' } }
+const text = { inputs: [{ type: 'text', value: '' }] }
+const isRunning = ({ name, workers }: { name: string; workers: number }) => name === 'voice' && workers === 1
+const nested = (depth: number): string => `${'['.repeat(depth)}${']'.repeat(depth)}`
+
+const GARBAGE: Readonly<Record<string, string>> = {
+  null: 'null',
+  'a number': '7',
+  'a string': '"status"',
+  true: 'true',
+  'an array': '[]',
+  'a batch': '[{"id":1,"method":"status"}]',
+  'deep nesting': nested(30_000),
+  'an id nested deep': `{"id":${nested(30_000)},"method":"status"}`,
+  'a method nested deep': `{"id":1,"method":${nested(30_000)}}`,
+  'a method of every object': '{"id":1,"method":"constructor"}',
+  'parameters of the wrong kind': '{"id":1,"method":"traces.get","params":[1]}',
+  'parameters that are a number': '{"id":1,"method":"traces.list","params":7}',
+  'a trace id of the wrong kind': '{"id":1,"method":"traces.get","params":{"trace_id":{}}}',
+  'a format of the wrong kind': '{"id":1,"method":"traces.export","params":{"trace_id":"x","format":[]}}',
+  'no JSON': '\u0000\u001b[2J{',
+  nothing: '',
+}
+
+describe('the control socket', () => {
+  test('8.6 answers whatever it is asked with an error, and goes on', async () => {
+    const bus = await startBus({ config: { pools: [agent('reader')], aio } })
+    for (const [title, line] of Object.entries(GARBAGE)) {
+      const control = await connectUnix(bus.control)
+      control.send(line)
+      expect((await control.next()).error.code, title).toBeLessThan(0)
+      expect(await control.ask({ id: 'after', method: 'status' }), title).toMatchObject({ result: { pid: bus.pid } })
+      control.close()
+    }
+  })
+
+  test('8.6 closes on a line without end, and goes on', async () => {
+    const bus = await startBus({ config: config(pool('echo')) })
+    const control = await connectUnix(bus.control)
+    control.sendRaw('x'.repeat(1_000_000))
+    await control.untilClosed()
+    expect((await bus.status()).workers).toHaveLength(1)
+  })
+})
+
+describe('one-shot agents', () => {
+  test('7.5 a reload that removes the pool of a call that waits: the call gets its error', async () => {
+    const workspace = testWorkspace()
+    const voice = { ...oneshot('voice', 'hang'), instances: 1 }
+    const bus = await startBus({ config: { pools: [agent('reader'), voice], aio }, workspace })
+    const client = await bus.connect()
+    client.send({ id: 1, method: 'voice::input', params: text, trace_id: 'first' })
+    client.send({ id: 2, method: 'voice::input', params: text, trace_id: 'waits' })
+    const shown = async () => (await client.ask({ id: 'agents', method: 'bus::agents.list' })).result.agents
+    await eventually('the process', async () => (await shown()).some(isRunning))
+    workspace.write('bus.json', { pools: [agent('reader')], aio })
+    expect((await bus.run(['reload', '--control', bus.control])).code).toBe(0)
+    const { error } = await client.answerTo(2)
+    expect(error).toMatchObject({ code: -32603, data: { reason: 'no_worker', retryable: true } })
+    client.send({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } })
+    expect((await client.ask({ id: 3, method: 'reader::pid' })).result).toBeGreaterThan(0)
+    expect((await bus.status()).outstanding).toBe(0)
+  })
+})
