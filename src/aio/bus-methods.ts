@@ -4,6 +4,7 @@
  * They are neither traced nor counted. Queries show what others said and are answered on local doors only, unless the
  * configuration allows more; their parameters are checked by whoever answers them.
  */
+import { JsonText } from '../wire/ready-json.ts'
 import type { AgentSpec } from './agent-spec.ts'
 import { MODALITIES } from './agent-spec.ts'
 import type { Answer } from './answers.ts'
@@ -28,7 +29,7 @@ const query =
   (method: Parameters<TraceQueries['query']>[0]): Row =>
   async (context, params) => {
     const answer = await context.queries.query(method, params)
-    return 'fault' in answer ? { error: answer.fault } : { result: JSON.parse(answer.text) as unknown }
+    return 'fault' in answer ? { error: answer.fault } : { result: new JsonText(answer.text) }
   }
 
 const ROWS: ReadonlyMap<string, Row> = new Map<string, Row>([

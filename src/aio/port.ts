@@ -37,7 +37,7 @@ export interface ExchangeListener {
 }
 
 export interface GatewayPort {
-  /** One line to whoever asked. */
+  /** One line to whoever asked; its `result` may be a `JsonText`. */
   reply(caller: Caller, message: Record<string, unknown>): void
   /** Settles when the queue towards `caller` has room again; undefined: it has room now. */
   room?(caller: Caller): Promise<void> | undefined
