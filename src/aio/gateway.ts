@@ -5,7 +5,6 @@
  * Every call it accepts is in the trace from beginning to end, refused ones too; only a message without a proper name or
  * trace id is merely counted (aio.md 5).
  */
-import type { Agent as Dispatcher } from 'undici'
 import type { Adapter, Cancel, Invocation, Outcome } from './adapter.ts'
 import type { AgentSpec } from './agent-spec.ts'
 import type { Answer } from './answers.ts'
@@ -14,7 +13,7 @@ import { type CallHost, OpenCall } from './call.ts'
 import { type Envelope, type RequestId, readEnvelope, requestId } from './envelope.ts'
 import { fault, isRefusal } from './faults.ts'
 import { askHelp, HelpCache } from './help.ts'
-import { createDispatcher, httpAdapter } from './http-adapter.ts'
+import { HttpWays, httpAdapter } from './http-adapter.ts'
 import { invocationOf } from './invocation.ts'
 import { type JsonObject, objectOr } from './json-object.ts'
 import { mcpAdapter } from './mcp-adapter.ts'
@@ -66,7 +65,7 @@ export class Gateway implements CallHost {
   readonly #strictPools = new Set<string>()
   #agents: ReadonlyMap<string, AgentSpec> = new Map()
   #adapters: ReadonlyMap<string, Adapter> = new Map()
-  #dispatcher: Dispatcher | undefined
+  #http: HttpWays | undefined
   #draining = false
 
   constructor(options: GatewayOptions) {
@@ -145,7 +144,7 @@ export class Gateway implements CallHost {
   async close(): Promise<void> {
     this.#draining = true
     for (const call of this.#open.all()) call.stop(fault('shutting_down'))
-    await this.#dispatcher?.destroy()
+    await this.#http?.dispatcher.destroy()
   }
 
   nowMs(): number {
@@ -303,7 +302,7 @@ export class Gateway implements CallHost {
 
   #adapterFor(agent: AgentSpec): Adapter {
     if (agent.type === 'mcp') return mcpAdapter(agent, this.#port, this.#samplings)
-    if (agent.type === 'http') return httpAdapter(agent, (this.#dispatcher ??= createDispatcher()))
+    if (agent.type === 'http') return httpAdapter(agent, (this.#http ??= new HttpWays()))
     return agent.mode === 'oneshot'
       ? oneshotAdapter(agent, this.#options.spawnOneshot)
       : stdioAdapter(agent, this.#port)

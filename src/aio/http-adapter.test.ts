@@ -58,6 +58,7 @@ const ANSWERS: Record<string, Answer> = {
   '/stream-junk': stream('data: not json\n\n'),
   '/stream-error': stream(event({ error: { code: -32050, message: 'mid-stream' } })),
   '/stream-huge': stream(`data: ${'x'.repeat(3_000_000)}`),
+  '/stream-long': stream(event({ partial: true, outputs: said('x') }).repeat(300) + event({ result: 'end' })),
   '/hang': () => {},
   '/help-404': json(404, { jsonrpc: '2.0', error: { code: -32601, message: 'Method not found' } }),
   '/help': (request, response) =>
@@ -98,6 +99,36 @@ async function ask(path: string, fields: Parameters<typeof httpAgent>[0] = {}, m
   await bench.gateway.close()
   return { ...bench, reply: message as { result: Line; error: Line & { data: Line } } & Line }
 }
+
+describe('a stream that comes without a pause', () => {
+  /** Every part costs its reader something, as it does on a busy machine. */
+  class Busy extends FakePort {
+    override reply(...args: Parameters<FakePort['reply']>): void {
+      super.reply(...args)
+      for (const untilMs = performance.now() + 0.3; performance.now() < untilMs; );
+    }
+  }
+
+  it('leaves the others their turns', async () => {
+    const agent = httpAgent({ endpoint: `${origin}/stream-long` })
+    const { gateway, port } = workbench(new Busy(), [agent])
+    const before: number[] = []
+    let isOver = false
+    const turn = (): void => {
+      before.push(port.replies.length)
+      if (!isOver) setImmediate(turn)
+    }
+    setImmediate(turn)
+    gateway.receive(CLIENT, { method: 'extractor::input', params: { inputs: said('x') }, id: 4 }, 90)
+    await until(() => port.replies.some(({ message }) => message['id'] === 4), 'the answer')
+    isOver = true
+    await gateway.close()
+    expect(port.replies).toHaveLength(301)
+    const perTurn = before.map((count, index) => count - (before[index - 1] ?? 0))
+    // About a millisecond's worth; a machine that stops for a moment makes it more once or twice.
+    expect(perTurn.filter((count) => count > 10)).toHaveLength(0)
+  })
+})
 
 describe('an agent behind HTTP', () => {
   it('gets the seed’s envelope and the trace', async () => {

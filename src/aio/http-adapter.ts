@@ -11,21 +11,29 @@ import { isAnswer, readAnswer, readPartial } from './answers.ts'
 import { fault } from './faults.ts'
 import { isEventStream, type Overlong, readEvents, readText } from './http-body.ts'
 import { isObject, type JsonObject } from './json-object.ts'
+import { Turns } from './turns.ts'
 
 const MAX_REDIRECTS = 5
 const MAX_CONNECTIONS = 128
 
-/** Timeouts are the caller's: a slow model is not a broken one. */
-export function createDispatcher(): Agent {
-  return new Agent({ connections: MAX_CONNECTIONS, headersTimeout: 0, bodyTimeout: 0, connect: { timeout: 10_000 } })
+/** What all HTTP agents of a gateway share. */
+export class HttpWays {
+  readonly turns = new Turns()
+  /** Timeouts are the caller's: a slow model is not a broken one. */
+  readonly dispatcher = new Agent({
+    connections: MAX_CONNECTIONS,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    connect: { timeout: 10_000 },
+  })
 }
 
 let lastId = 0
 
-export function httpAdapter(agent: HttpAgent, dispatcher: Agent): Adapter {
+export function httpAdapter(agent: HttpAgent, http: HttpWays): Adapter {
   return (invocation, outcome) => {
     const abort = new AbortController()
-    const call = new HttpCall(agent, outcome, dispatcher, abort.signal)
+    const call = new HttpCall(agent, outcome, http, abort.signal)
     call.run(invocation).catch((error) => outcome.broke(error))
     return () => abort.abort()
   }
@@ -34,13 +42,13 @@ export function httpAdapter(agent: HttpAgent, dispatcher: Agent): Adapter {
 class HttpCall {
   readonly #agent: HttpAgent
   readonly #outcome: Outcome
-  readonly #dispatcher: Agent
+  readonly #http: HttpWays
   readonly #signal: AbortSignal
 
-  constructor(agent: HttpAgent, outcome: Outcome, dispatcher: Agent, signal: AbortSignal) {
+  constructor(agent: HttpAgent, outcome: Outcome, http: HttpWays, signal: AbortSignal) {
     this.#agent = agent
     this.#outcome = outcome
-    this.#dispatcher = dispatcher
+    this.#http = http
     this.#signal = signal
   }
 
@@ -67,7 +75,8 @@ class HttpCall {
     let url = new URL(this.#agent.endpoint)
     try {
       for (let hop = 0; hop <= MAX_REDIRECTS; hop++) {
-        const options = { headers, redirect: 'manual', signal: this.#signal, dispatcher: this.#dispatcher } as const
+        const { dispatcher } = this.#http
+        const options = { headers, redirect: 'manual', signal: this.#signal, dispatcher } as const
         const response = await fetch(url, { method: 'POST', body, ...options })
         const location = redirectOf(response)
         if (location === undefined) return response
@@ -100,7 +109,7 @@ class HttpCall {
 
   /** Ends with the first event that is not a partial; what follows it is not read. */
   async #readStream(response: Response): Promise<void> {
-    for await (const event of readEvents(response, this.#agent.maxReplyBytes)) {
+    for await (const event of readEvents(response, this.#agent.maxReplyBytes, this.#http.turns)) {
       if (typeof event !== 'string') return this.#overlong(response.status, event)
       const value = parseJson(event)
       if (value === undefined) return this.#invalid(response.status, 'an event is not JSON')
