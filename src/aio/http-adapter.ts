@@ -2,12 +2,14 @@
  * Agents behind an HTTP endpoint: the seed's envelope is POSTed, the answer is JSON or an event stream.
  *
  * A JSON-RPC body is the answer whatever the status. Nothing is sent twice: what failed after it may have been sent is
- * told, not retried. Redirects stay on the configured origin. Answers are bounded before they are parsed.
+ * told, not retried. Redirects stay on the configured origin. Answers are bounded before they are parsed, and cleaned of the
+ * secrets that were sent with the question.
  */
 import { Agent, fetch, type Response } from 'undici'
 import { type Adapter, agentMessage, type Invocation, type Outcome } from './adapter.ts'
 import type { HttpAgent } from './agent-spec.ts'
 import { isAnswer, readAnswer, readPartial } from './answers.ts'
+import { type ReadJson, readerFor } from './echoed-secrets.ts'
 import { fault } from './faults.ts'
 import { isEventStream, type Overlong, readEvents, readText } from './http-body.ts'
 import { isObject, type JsonObject } from './json-object.ts'
@@ -30,7 +32,8 @@ export class HttpWays {
 
 let lastId = 0
 
-export function httpAdapter(agent: HttpAgent, http: HttpWays): Adapter {
+export function httpAdapter(spec: HttpAgent, http: HttpWays): Adapter {
+  const agent = { ...spec, readJson: readerFor(spec) }
   return (invocation, outcome) => {
     const abort = new AbortController()
     const call = new HttpCall(agent, outcome, http, abort.signal)
@@ -39,13 +42,15 @@ export function httpAdapter(agent: HttpAgent, http: HttpWays): Adapter {
   }
 }
 
+type ReadableAgent = HttpAgent & { readonly readJson: ReadJson }
+
 class HttpCall {
-  readonly #agent: HttpAgent
+  readonly #agent: ReadableAgent
   readonly #outcome: Outcome
   readonly #http: HttpWays
   readonly #signal: AbortSignal
 
-  constructor(agent: HttpAgent, outcome: Outcome, http: HttpWays, signal: AbortSignal) {
+  constructor(agent: ReadableAgent, outcome: Outcome, http: HttpWays, signal: AbortSignal) {
     this.#agent = agent
     this.#outcome = outcome
     this.#http = http
@@ -95,7 +100,7 @@ class HttpCall {
   async #readWhole(response: Response): Promise<void> {
     const text = await readText(response, this.#agent.maxReplyBytes)
     if (typeof text !== 'string') return this.#overlong(response.status, text)
-    const value = parseJson(text)
+    const value = this.#agent.readJson(text)
     if (value === undefined) return this.#invalid(response.status, 'it is not JSON')
     this.#answer(response, value.json, Buffer.byteLength(text))
   }
@@ -111,7 +116,7 @@ class HttpCall {
   async #readStream(response: Response): Promise<void> {
     for await (const event of readEvents(response, this.#agent.maxReplyBytes, this.#http.turns)) {
       if (typeof event !== 'string') return this.#overlong(response.status, event)
-      const value = parseJson(event)
+      const value = this.#agent.readJson(event)
       if (value === undefined) return this.#invalid(response.status, 'an event is not JSON')
       const partial = isObject(value.json) ? readPartial(value.json) : undefined
       if (partial === undefined) return this.#answer(response, value.json, Buffer.byteLength(event))
@@ -135,14 +140,6 @@ const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 307, 308])
 /** 303 points at a page about the answer, which is not the answer: it is a status like any other. */
 function redirectOf(response: Response): string | undefined {
   return REDIRECTS.has(response.status) ? (response.headers.get('location') ?? undefined) : undefined
-}
-
-function parseJson(text: string): { readonly json: unknown } | undefined {
-  try {
-    return { json: JSON.parse(text) as unknown }
-  } catch {
-    return undefined
-  }
 }
 
 /** The code of the system, which holds no secret; messages of the network may name what a header held. */

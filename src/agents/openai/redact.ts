@@ -3,20 +3,15 @@
  *
  * Invariant: nothing that came from outside reaches a message or a log without passing here.
  */
+import { type Redact, redactor as redactorOf, secretsOfHeaders } from '../../wire/secrets.ts'
 import type { Config } from './config.ts'
 
-export type Redact = (text: string) => string
+export type { Redact }
 
 /** A function that cuts the configured secrets out of any text. */
 export function redactor(config: Pick<Config, 'apiKey' | 'headers'>): Redact {
-  const secrets = [config.apiKey, ...Object.values(config.headers)].filter((secret) => secret.length >= minSecretChars)
-  // Longest first: a secret that contains another one must not leave its rest behind.
-  secrets.sort((a, b) => b.length - a.length)
-  return (text) => secrets.reduce((clean, secret) => clean.replaceAll(secret, '[secret]'), text)
+  return redactorOf([config.apiKey, ...secretsOfHeaders(config.headers)], '[secret]')
 }
-
-/** Anything shorter is a flag rather than a secret, and cutting it would garble every message. */
-const minSecretChars = 4
 
 /** One line, without control characters, of at most `maxChars`. */
 export function toLine(text: string, maxChars = 500): string {
