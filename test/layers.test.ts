@@ -7,15 +7,16 @@ const SRC = new URL('../src/', import.meta.url)
 /** Each room and the rooms it may import from; `npm` stands for packages, `node` for the runtime. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   wire: [],
+  host: ['node'],
   kernel: ['wire'],
   dialects: ['kernel', 'wire'],
-  transports: ['kernel', 'node'],
+  transports: ['kernel', 'host', 'node'],
   process: ['kernel', 'node'],
   config: ['kernel', 'node', 'npm'],
   console: ['kernel', 'wire', 'node', 'npm'],
-  trace: ['kernel', 'wire', 'node', 'npm'],
+  trace: ['kernel', 'wire', 'host', 'node', 'npm'],
   aio: ['wire', 'node', 'npm'],
-  registry: ['process', 'node', 'npm'],
+  registry: ['process', 'host', 'node', 'npm'],
   client: ['wire', 'node', 'npm'],
   agents: ['wire', 'node', 'npm'],
 }

@@ -1,5 +1,5 @@
-import { spawnSync } from 'node:child_process'
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { chmodSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import {
@@ -125,6 +125,55 @@ describe('a place that cannot be written', () => {
     expect(store.status().state).toBe('failed')
     expect((await getTrace(store)).calls).toHaveLength(1)
     chmodSync(closed, 0o700)
+  })
+})
+
+describe('a path that is not a file of ours', () => {
+  const modeOf = (file: string): number => statSync(file).mode & 0o777
+  const PLACES: Readonly<Record<string, (at: string) => string>> = {
+    'a symbolic link': (at) => {
+      writeFileSync(`${at}-target`, '')
+      symlinkSync(`${at}-target`, at)
+      return `${at}-target`
+    },
+    'a folder': (at) => {
+      mkdirSync(at)
+      return at
+    },
+    'a pipe': (at) => {
+      execFileSync('mkfifo', [at])
+      return at
+    },
+    'a file that is no database': (at) => {
+      writeFileSync(at, 'root:x:0:0:root')
+      return at
+    },
+  }
+
+  it.each(Object.keys(PLACES))('%s keeps its mode, and the store says what is wrong', async (what) => {
+    const target = PLACES[what]!(path)
+    chmodSync(target, 0o755)
+    const store = await open()
+    tell(store, 1)
+    const reason = what === 'a file that is no database' ? 'corrupt' : 'not_ours'
+    expect(store.status()).toMatchObject({ state: 'failed', reason })
+    expect(modeOf(target)).toBe(0o755)
+    expect((await getTrace(store)).calls).toHaveLength(1)
+  })
+
+  it.each(['-wal', '-shm', '.lock'])('a link in the place of %s keeps the mode of its target', async (companion) => {
+    writeFileSync(`${path}-target`, 'content', { mode: 0o644 })
+    chmodSync(`${path}-target`, 0o644)
+    symlinkSync(`${path}-target`, `${path}${companion}`)
+    expect((await open()).status()).toMatchObject({ state: 'failed', reason: 'not_ours' })
+    expect([modeOf(`${path}-target`), readFileSync(`${path}-target`, 'utf8')]).toEqual([0o644, 'content'])
+  })
+
+  it('a store that others may read is its owner’s alone once it is opened', async () => {
+    await (await open()).close()
+    chmodSync(path, 0o644)
+    await open()
+    expect(modeOf(path)).toBe(0o600)
   })
 })
 
