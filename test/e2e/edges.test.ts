@@ -1,5 +1,7 @@
 /** What comes in at an edge of the bus, whatever it is, ends nothing: it is answered, and the bus goes on. */
-import { describe, expect, test } from 'vitest'
+import { existsSync } from 'node:fs'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { openDatabase } from '../../src/trace/sqlite.ts'
 import { startBus, testWorkspace } from '../support/bus.ts'
 import { connectUnix } from '../support/line-client.ts'
 import { config, pool } from '../support/pools.ts'
@@ -68,5 +70,30 @@ describe('one-shot agents', () => {
     client.send({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } })
     expect((await client.ask({ id: 3, method: 'reader::pid' })).result).toBeGreaterThan(0)
     expect((await bus.status()).outstanding).toBe(0)
+  })
+})
+
+describe('reloads', () => {
+  test('7.5 of two at once the last file wins, and both are answered', async () => {
+    const workspace = testWorkspace()
+    const bus = await startBus({ config: config(pool('echo', { id: 'old' })), workspace })
+    // The first has to wait: somebody else is busy with the trace store that its agents need.
+    const busy = await openDatabase(workspace.path('traces.db'))
+    onTestFinished(() => busy.close())
+    busy.exec('CREATE TABLE t (x); BEGIN EXCLUSIVE')
+    const control = await connectUnix(bus.control)
+    workspace.write('bus.json', { pools: [agent('first')], aio })
+    control.send({ id: 1, method: 'reload' })
+    await eventually('the first to be under way', () => existsSync(workspace.path('traces.db.lock')))
+    workspace.write('bus.json', config(pool('echo', { id: 'last' })))
+    control.send({ id: 2, method: 'reload' })
+    const answers = [await control.next(), await control.next()]
+    expect(answers.map(({ id, result }) => [id, result.pools])).toEqual([
+      [1, ['first']],
+      [2, ['last']],
+    ])
+    const client = await bus.connect()
+    expect(await client.ask({ id: 1, method: 'm' })).toMatchObject({ result: {} })
+    expect((await bus.status()).workers.map(({ pool: name }) => name)).toContain('last')
   })
 })

@@ -20,6 +20,7 @@ import { VERSION } from '../version.ts'
 import { Daemon, type DaemonOptions } from './daemon.ts'
 import { Edges } from './edges.ts'
 import type { GatewayRoom } from './gateway-room.ts'
+import { InTurn } from './in-turn.ts'
 import { busSpecOf, Launches, type ResolveAgent } from './launches.ts'
 import type { Log } from './log.ts'
 
@@ -48,6 +49,11 @@ export interface RunOptions {
   readonly record: DaemonOptions['record']
 }
 
+interface Reloaded {
+  readonly reloaded: true
+  readonly pools: readonly PoolId[]
+}
+
 /** Runs until the bus has ended; resolves with the exit code. */
 export async function runBus(options: RunOptions): Promise<number> {
   const run = new Run(options)
@@ -62,6 +68,7 @@ class Run {
   readonly #edges: Edges
   readonly #listeners: Listener[] = []
   readonly #startedAtMs = performance.now()
+  readonly #reloads = new InTurn(() => this.#reload())
   readonly #ended: Promise<number>
   #end: (code: number) => void = () => {}
   #control: Listener | undefined
@@ -177,7 +184,7 @@ class Run {
   #methods(): ControlMethods {
     return {
       status: () => this.#status(),
-      reload: () => this.#reload(),
+      reload: () => this.#reloads.ask(),
       ...(this.#room?.controlMethods() ?? NO_TRACES),
     }
   }
@@ -206,8 +213,8 @@ class Run {
     return this.#room === undefined ? { refused } : { refused, traces: this.#room.status() }
   }
 
-  /** Contract 7.5: all or nothing; what cannot change while the bus runs is refused. */
-  async #reload(): Promise<{ reloaded: true; pools: PoolId[] }> {
+  /** Contract 7.5: all or nothing; what cannot change while the bus runs is refused. One at a time. */
+  async #reload(): Promise<Reloaded> {
     const reading = await readConfig(this.#config.file)
     if (!reading.ok) {
       this.#options.log.write('error', 'reload refused: the configuration has problems, the old one stays')
@@ -241,7 +248,7 @@ class Run {
     process.on('SIGHUP', () => {
       const { stdio } = this.#options.doors
       if (stdio || process.stdin.isTTY || process.stderr.isTTY) return this.#signalled('SIGHUP')
-      this.#reload().catch((error) => this.#options.log.write('error', (error as Error).message))
+      this.#reloads.ask().catch((error) => this.#options.log.write('error', (error as Error).message))
     })
   }
 
