@@ -92,6 +92,13 @@ const ANSWERS: Record<string, Answer> = {
   '/stream-junk': stream('data: not json\n\n'),
   '/stream-error': stream(event({ error: { code: -32050, message: 'mid-stream' } })),
   '/stream-huge': stream(`data: ${'x'.repeat(3_000_000)}`),
+  '/question': json(200, { jsonrpc: '2.0', id: 1, method: 'roots/list' }),
+  '/stream-questions': stream(
+    event({ jsonrpc: '2.0', id: 1, method: 'sampling/createMessage', params: {} }),
+    event({ jsonrpc: '2.0', method: 'notifications/progress', params: { progress: 1 } }),
+    event({ jsonrpc: '2.0', id: 1, result: 'the answer' }),
+  ),
+  '/method-inside': json(200, { method: 'GET', path: '/' }),
   '/stream-long': stream(event({ partial: true, outputs: said('x') }).repeat(300) + event({ result: 'end' })),
   '/hang': () => {},
   '/help-404': json(404, { jsonrpc: '2.0', error: { code: -32601, message: 'Method not found' } }),
@@ -199,6 +206,17 @@ describe('an agent that gives back what it was sent', () => {
       headers: { ...headers, accept: 'bare', 'x-flag': 'on', 'x-title': 'a bare title' },
     })
     expect(reply.result).toEqual({ text: 'bare' })
+  })
+})
+
+describe('what an agent says of its own', () => {
+  it('is not taken for its answer', async () => {
+    expect((await ask('/stream-questions')).reply.result).toBe('the answer')
+    expect((await ask('/question')).reply.error.data).toMatchObject({ reason: 'agent_invalid_response' })
+  })
+
+  it('is told from a result that has such a field', async () => {
+    expect((await ask('/method-inside')).reply.result).toEqual({ method: 'GET', path: '/' })
   })
 })
 

@@ -102,6 +102,7 @@ class HttpCall {
     if (typeof text !== 'string') return this.#overlong(response.status, text)
     const value = this.#agent.readJson(text)
     if (value === undefined) return this.#invalid(response.status, 'it is not JSON')
+    if (isOwnMessage(value.json)) return this.#invalid(response.status, 'it is a question')
     this.#answer(response, value.json, Buffer.byteLength(text))
   }
 
@@ -118,6 +119,7 @@ class HttpCall {
       if (typeof event !== 'string') return this.#overlong(response.status, event)
       const value = this.#agent.readJson(event)
       if (value === undefined) return this.#invalid(response.status, 'an event is not JSON')
+      if (isOwnMessage(value.json)) continue
       const partial = isObject(value.json) ? readPartial(value.json) : undefined
       if (partial === undefined) return this.#answer(response, value.json, Buffer.byteLength(event))
       this.#outcome.partial(partial)
@@ -133,6 +135,11 @@ class HttpCall {
   #invalid(httpStatus: number, cause: string): void {
     this.#outcome.fail(fault('agent_invalid_response', { agent: this.#agent.name, cause, http_status: httpStatus }))
   }
+}
+
+/** A question or a note of the agent's own, to which nobody can reply here: never an answer, whatever its id. */
+function isOwnMessage(json: unknown): boolean {
+  return isObject(json) && json['jsonrpc'] !== undefined && typeof json['method'] === 'string' && !isAnswer(json)
 }
 
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 307, 308])
