@@ -114,6 +114,7 @@ const FAULTS = {
   trace_query_failed: failure(true, () => 'The trace store could not answer; the log of the bus says why'),
   internal_error: failure(false, () => 'The bus failed at this call; its log says why'),
   cancelled: failure(false, () => 'The caller cancelled the call'),
+  parent_gone: failure(false, () => 'Nobody waits any more for what this worker was asked to do; the call is given up'),
   caller_gone: failure(false, () => 'The caller went away before the answer came'),
   shutting_down: failure(true, () => 'The bus is shutting down'),
 } satisfies Record<string, Row>

@@ -71,7 +71,7 @@ export class Gateway implements CallHost {
   constructor(options: GatewayOptions) {
     this.#options = options
     this.#port = options.port
-    this.#parents = new Parents(options.ids)
+    this.#parents = new Parents(options.ids, () => options.port.nowMs())
     this.#samplings = new Samplings(() => options.port.nowMs())
     this.replaceAgents(options.agents)
   }
@@ -162,6 +162,10 @@ export class Gateway implements CallHost {
     this.#parents.opened(worker, call.place)
   }
 
+  reached(call: OpenCall, worker: string): void {
+    this.#parents.reached(worker, call.place)
+  }
+
   partial(call: OpenCall, seq: number, outputs: readonly unknown[], extra: JsonObject): void {
     const { traceId, callId } = call.place
     this.#options.traces.partial?.({ traceId, callId, seq, outputs, atMs: this.nowMs() })
@@ -176,10 +180,14 @@ export class Gateway implements CallHost {
 
   ended(call: OpenCall, end: CallEnd, answer: Answer | undefined): void {
     this.#open.delete(call)
-    if (call.worker !== null) this.#parents.closed(call.worker, call.place)
+    this.#parents.over(call, call.cause)
+    const unwanted = call.worker === null ? [] : this.#parents.closed(call.worker, call.place)
     this.#options.traces.end(end)
-    if (answer === undefined || call.envelope.id === undefined) return
-    this.#port.reply(call.caller, composeAnswer(call.envelope.id, answer, call.place, this.#isStrict(call.caller)))
+    const { id } = call.envelope
+    if (answer !== undefined && id !== undefined)
+      this.#port.reply(call.caller, composeAnswer(id, answer, call.place, this.#isStrict(call.caller)))
+    // Its caller, a worker, lives and is owed an answer; what that worker was asked for is wanted no longer.
+    for (const orphan of unwanted) orphan.stop(fault('parent_gone'))
   }
 
   broke(error: unknown): void {
@@ -214,6 +222,7 @@ export class Gateway implements CallHost {
       call.fail(fault('unknown_agent', { agent: envelope.agent, known: [...this.#agents.keys()] }))
       return
     }
+    if (!call.isOpen) return
     const refusal = this.#refusalOf(call, agent, bytes)
     const checked = envelope.method === 'input' && agent.type !== 'mcp' ? checkInputs(agent, envelope.params) : envelope
     if (refusal !== undefined) call.fail(refusal)
@@ -236,13 +245,9 @@ export class Gateway implements CallHost {
   /** Gives the call its place in the graph and its row in the trace. */
   #record(caller: Caller, envelope: Envelope, bytes: number, agent: AgentSpec | undefined): OpenCall {
     const { ids, traces } = this.#options
-    const {
-      traceId: joined,
-      parentId,
-      depth,
-      otelTraceId,
-    } = this.#parents.place(caller, envelope.traceId, envelope.meta)
-    const traceId = joined ?? ids.issue()
+    const placement = this.#parents.place(caller, envelope.traceId, envelope.meta)
+    const { parentId, depth, otelTraceId } = placement
+    const traceId = placement.traceId ?? ids.issue()
     const place = { traceId, callId: ids.allocate(traceId, envelope.id ?? null), depth, otelTraceId }
     this.#parents.remember(place)
     traces.begin({
@@ -262,7 +267,10 @@ export class Gateway implements CallHost {
       ...(otelTraceId === undefined ? {} : { otelTraceId }),
     })
     const call = new OpenCall(this, caller, envelope, place, agent?.timeoutMs ?? 0)
+    call.cause = placement.cause
     this.#open.add(call)
+    this.#parents.made(call, placement.cause)
+    if (placement.isOrphan) call.fail(fault('parent_gone'))
     return call
   }
 

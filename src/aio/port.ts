@@ -50,7 +50,12 @@ export interface GatewayPort {
   ): Exchange
   /** The last message of the exchange was received. */
   finish(exchange: Exchange): void
-  notify(pool: string, message: Record<string, unknown>, options: { affinity?: string }): void
+  /** `sent` is told which worker got it, if any did. */
+  notify(
+    pool: string,
+    message: Record<string, unknown>,
+    options: { affinity?: string; sent?: (worker: string) => void },
+  ): void
   /** MCP pools: what the worker said to initialize or server/discover; the bus does the handshake. undefined: no worker. */
   handshake(pool: string): Promise<Record<string, unknown> | undefined>
   /** How many workers of the pool are alive. */

@@ -14,7 +14,7 @@ export function stdioAdapter(agent: StdioAgent, port: GatewayPort): Adapter {
     const message = agentMessage(invocation)
     const options = invocation.affinity === undefined ? {} : { affinity: invocation.affinity }
     if (invocation.notification) {
-      port.notify(agent.pool, message, options)
+      port.notify(agent.pool, message, { ...options, sent: (worker) => outcome.sent(worker) })
       outcome.settle({ result: null }, { bytes: 0 })
       return () => {}
     }
