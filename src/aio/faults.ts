@@ -5,6 +5,7 @@
  * `data.reason` (aio.md 3.8 and 5). Text of peers is quoted, escaped and cut before it enters a sentence.
  */
 import { CODE } from '../wire/jsonrpc.ts'
+import { printable } from '../wire/printable.ts'
 import type { ErrorBody } from './port.ts'
 
 type Detail = Readonly<Record<string, unknown>>
@@ -21,7 +22,9 @@ const ECHOED_CHARACTERS = 256
 /** Text of a peer as it may stand in a sentence. */
 export function quote(text: unknown): string {
   const spelled = typeof text === 'string' ? text : (JSON.stringify(text) ?? 'nothing')
-  return JSON.stringify(spelled.length > QUOTED_CHARACTERS ? `${spelled.slice(0, QUOTED_CHARACTERS)}...` : spelled)
+  return printable(
+    JSON.stringify(spelled.length > QUOTED_CHARACTERS ? `${spelled.slice(0, QUOTED_CHARACTERS)}...` : spelled),
+  )
 }
 
 const list = (names: unknown): string => (Array.isArray(names) && names.length > 0 ? names.join(', ') : 'none')

@@ -3,6 +3,7 @@
  *
  * Invariant: nothing that came from outside reaches a message or a log without passing here.
  */
+import { printable } from '../../wire/printable.ts'
 import { type Redact, redactor as redactorOf, secretsOfHeaders } from '../../wire/secrets.ts'
 import type { Config } from './config.ts'
 
@@ -15,12 +16,6 @@ export function redactor(config: Pick<Config, 'apiKey' | 'headers'>): Redact {
 
 /** One line, without control characters, of at most `maxChars`. */
 export function toLine(text: string, maxChars = 500): string {
-  const flat = text.replace(/\s+/g, ' ').trim().replace(controls, escapeControl)
+  const flat = printable(text.replace(/\s+/g, ' ').trim())
   return flat.length > maxChars ? `${flat.slice(0, maxChars)}…` : flat
-}
-
-const controls = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g
-
-function escapeControl(character: string): string {
-  return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
 }

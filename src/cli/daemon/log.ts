@@ -7,6 +7,7 @@
 import picocolors from 'picocolors'
 import { destination, type Logger, pino } from 'pino'
 import type { LogLevel } from '../../kernel/events.ts'
+import { printable } from '../../wire/printable.ts'
 
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
 export type LogThreshold = (typeof LOG_LEVELS)[number]
@@ -80,12 +81,4 @@ function forPeople(line: string): string {
 
 function show(value: unknown): string {
   return printable(typeof value === 'string' ? value : JSON.stringify(value))
-}
-
-/** Control characters of peers do not reach a terminal. */
-export function printable(text: string): string {
-  return text.replace(
-    /[\u0000-\u001f\u007f-\u009f]/g,
-    (character) => `\\x${character.charCodeAt(0).toString(16).padStart(2, '0')}`,
-  )
 }
