@@ -48,8 +48,11 @@ export class WorkerLink {
   }
 
   /** Resolves when nobody of its group is left. */
-  stop(how: 'end' | 'kill' | 'bury'): Promise<void> {
-    return how === 'bury' ? this.#process.kill('buried') : this.#process.stop(how)
+  async stop(how: 'end' | 'kill' | 'bury'): Promise<void> {
+    if (how !== 'bury') return this.#process.stop(how)
+    await this.#process.kill('buried')
+    // Somebody who has left the group may hold the pipe for ever.
+    this.#process.stdout.destroy()
   }
 
   kill(): Promise<void> {
