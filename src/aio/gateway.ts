@@ -36,6 +36,7 @@ import type {
 import { composeAnswer, composePartial } from './replies.ts'
 import { Samplings } from './sampling.ts'
 import { stdioAdapter } from './stdio-adapter.ts'
+import { Turns } from './turns.ts'
 
 export interface GatewayOptions {
   readonly port: GatewayPort
@@ -61,6 +62,7 @@ export class Gateway implements CallHost {
   readonly #samplings: Samplings
   readonly #help = new HelpCache()
   readonly #open = new OpenCalls()
+  readonly #turns = new Turns()
   /** Pools of MCP servers; one that is no agent any more may still have workers. */
   readonly #strictPools = new Set<string>()
   #agents: ReadonlyMap<string, AgentSpec> = new Map()
@@ -310,9 +312,9 @@ export class Gateway implements CallHost {
 
   #adapterFor(agent: AgentSpec): Adapter {
     if (agent.type === 'mcp') return mcpAdapter(agent, this.#port, this.#samplings)
-    if (agent.type === 'http') return httpAdapter(agent, (this.#http ??= new HttpWays()))
+    if (agent.type === 'http') return httpAdapter(agent, (this.#http ??= new HttpWays(this.#turns)))
     return agent.mode === 'oneshot'
-      ? oneshotAdapter(agent, this.#options.spawnOneshot)
+      ? oneshotAdapter(agent, this.#options.spawnOneshot, this.#turns)
       : stdioAdapter(agent, this.#port)
   }
 

@@ -13,14 +13,14 @@ import { type ReadJson, readerFor } from './echoed-secrets.ts'
 import { fault } from './faults.ts'
 import { isEventStream, type Overlong, readEvents, readText } from './http-body.ts'
 import { isObject, type JsonObject } from './json-object.ts'
-import { Turns } from './turns.ts'
+import type { Turns } from './turns.ts'
 
 const MAX_REDIRECTS = 5
 const MAX_CONNECTIONS = 128
 
 /** What all HTTP agents of a gateway share. */
 export class HttpWays {
-  readonly turns = new Turns()
+  readonly turns: Turns
   /** Timeouts are the caller's: a slow model is not a broken one. */
   readonly dispatcher = new Agent({
     connections: MAX_CONNECTIONS,
@@ -28,6 +28,10 @@ export class HttpWays {
     bodyTimeout: 0,
     connect: { timeout: 10_000 },
   })
+
+  constructor(turns: Turns) {
+    this.turns = turns
+  }
 }
 
 let lastId = 0

@@ -3,7 +3,7 @@
  */
 import { createParser } from 'eventsource-parser'
 import type { Response } from 'undici'
-import type { Turns } from './turns.ts'
+import { piecesOf, type Turns } from './turns.ts'
 
 /** The answer is longer than the agent may make it. */
 export interface Overlong {
@@ -11,8 +11,6 @@ export interface Overlong {
 }
 
 const STREAM_END = '[DONE]'
-/** What is looked at in one go: many short events cost more than their bytes. */
-const PIECE_BYTES = 4 * 1024
 
 export function isEventStream(response: Response): boolean {
   return /^text\/event-stream\b/i.test(response.headers.get('content-type') ?? '')
@@ -48,9 +46,9 @@ export async function* readEvents(
   })
   const decoder = new TextDecoder()
   for await (const chunk of chunksOf(response)) {
-    for (let from = 0; from < chunk.length; from += PIECE_BYTES) {
+    for (const piece of piecesOf(chunk)) {
       await turns.over()
-      parser.feed(decoder.decode(chunk.subarray(from, from + PIECE_BYTES), { stream: true }))
+      parser.feed(decoder.decode(piece, { stream: true }))
       for (const event of events.splice(0)) {
         yield event
         await turns.over()
