@@ -1,5 +1,7 @@
 /** What comes in at an edge of the bus, whatever it is, ends nothing: it is answered, and the bus goes on. */
-import { existsSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { openDatabase } from '../../src/trace/sqlite.ts'
 import { startBus, testWorkspace } from '../support/bus.ts'
@@ -50,6 +52,29 @@ describe('the control socket', () => {
     control.sendRaw('x'.repeat(1_000_000))
     await control.untilClosed()
     expect((await bus.status()).workers).toHaveLength(1)
+  })
+})
+
+describe('files in the way', () => {
+  test('8.6 a pipe or junk among the records of running buses holds up neither the start nor a question', async () => {
+    const workspace = testWorkspace()
+    const folder = join(workspace.home, '.stdio-bus')
+    mkdirSync(folder)
+    execFileSync('mkfifo', [join(folder, '4242.json')])
+    for (const [name, text] of Object.entries({ 1: 'null', 2: '{}', 3: '{', 4: '[]' }))
+      writeFileSync(join(folder, `999${name}.json`), text)
+    const bus = await startBus({ config: config(pool('echo')), workspace, defaultControl: true })
+    const { code, stdout } = await bus.run(['status', '--json'])
+    expect([code, JSON.parse(stdout).pid]).toEqual([0, bus.pid])
+    expect(existsSync(join(folder, '4242.json'))).toBe(true)
+  })
+
+  test('8.6 a pipe in the place of the lock of a socket: the start is refused, and says why', async () => {
+    const workspace = testWorkspace()
+    execFileSync('mkfifo', [workspace.path('bus.sock.lock')])
+    const bus = await startBus({ config: config(pool('echo')), workspace, unready: true })
+    expect((await bus.exit).code).toBe(1)
+    expect(bus.log.text).toContain('bus.sock.lock')
   })
 })
 
