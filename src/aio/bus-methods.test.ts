@@ -10,6 +10,7 @@ import {
   until,
   workbench,
 } from '../../test/fixtures/aio/workbench.ts'
+import { JsonText } from '../wire/ready-json.ts'
 import type { GatewayOptions } from './gateway.ts'
 import type { Caller, TraceAnswer } from './port.ts'
 
@@ -71,7 +72,7 @@ describe('methods of the bus', () => {
     const params = { trace_id: 'T', format: 'aio' }
     const { asked, reply } = await ask(`bus::traces.${question}`, { params }, STDIO, { answer: { text: '{"a":1}' } })
     expect(asked).toEqual([[question, params]])
-    expect(reply).toEqual({ jsonrpc: '2.0', id: 1, result: { a: 1 } })
+    expect(reply).toEqual({ jsonrpc: '2.0', id: 1, result: new JsonText('{"a":1}') })
   })
 
   it('passes what is wrong with a question', async () => {

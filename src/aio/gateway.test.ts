@@ -1,6 +1,14 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { verifies } from '../../test/conformance/verifies.ts'
-import { CLIENT, FakePort, mcpAgent, stdioAgent, until, workbench } from '../../test/fixtures/aio/workbench.ts'
+import {
+  CLIENT,
+  FakePort,
+  type Line,
+  mcpAgent,
+  stdioAgent,
+  until,
+  workbench,
+} from '../../test/fixtures/aio/workbench.ts'
 import type { Caller } from './port.ts'
 
 const text = { inputs: [{ type: 'text', value: 'x' }] }
@@ -259,6 +267,73 @@ describe('limits', () => {
       { message: { id: 33, error: { code: -32603, data: { reason: 'too_deep', limit: 32 } } } },
     ])
     expect(traces.starts.map((call) => call.parentId)).toEqual([null, ...Array.from({ length: 32 }, (_, at) => at + 1)])
+  })
+
+  describe('of agents that call each other and do not say for whom', () => {
+    /** Two workers that hand each call on to the other, without any context. */
+    function pingPong(hops: number) {
+      const agents = ['a', 'b'].map((name) => stdioAgent({ name }))
+      const bench = workbench(new FakePort(), agents)
+      bench.gateway.receive(CLIENT, { method: 'a::x', id: 1 }, 50)
+      bench.gateway.receive(OTHER, { method: 'a::x', id: 1 }, 50)
+      // A worker hands on what it got, and what was refused nobody gets.
+      for (let hop = 2; hop <= hops && bench.port.asked.length === hop; hop++) {
+        const [from, to] = hop % 2 === 0 ? ['a', 'b'] : ['b', 'a']
+        const caller: Caller = { kind: 'worker', key: `${from}.1`, pool: from! }
+        bench.gateway.receive(caller, { method: `${to}::x`, id: hop }, 50)
+      }
+      return bench
+    }
+    const reasonsOf = (replies: readonly { message: Record<string, unknown> }[]) =>
+      replies.map(({ message }) => (message['error'] as { data: { reason: string } }).data.reason)
+
+    it('the chain reaches its bound', () => {
+      const { port } = pingPong(40)
+      expect(port.asked).toHaveLength(33)
+      expect(reasonsOf(port.replies)).toEqual(['too_deep'])
+    })
+
+    it('the chain ends with the last of those who may have caused it, and every worker is answered', () => {
+      const { gateway, port, traces } = pingPong(20)
+      gateway.gone(CLIENT)
+      expect(port.replies).toEqual([])
+      gateway.gone(OTHER)
+      expect(gateway.openCalls).toBe(0)
+      expect(port.asked.every(({ cancelled }) => cancelled)).toBe(true)
+      expect(reasonsOf(port.replies)).toEqual(Array.from({ length: 19 }, () => 'parent_gone'))
+      expect(new Set(port.replies.map(({ message }) => message['id'])).size).toBe(19)
+      expect(traces.ends).toHaveLength(21)
+      gateway.receive({ kind: 'worker', key: 'a.1', pool: 'a' }, { method: 'b::x', id: 99 }, 50)
+      expect(reasonsOf(port.replies).at(-1)).toBe('parent_gone')
+      expect(port.asked).toHaveLength(21)
+    })
+
+    it('what a worker asks for a call that it has answered goes on', () => {
+      const { gateway, port } = workbench(new FakePort(), [stdioAgent({ name: 'a' }), stdioAgent({ name: 'b' })])
+      gateway.receive(CLIENT, { method: 'a::x', id: 1 }, 50)
+      gateway.receive({ kind: 'worker', key: 'a.1', pool: 'a' }, { method: 'b::x', id: 2 }, 50)
+      port.asked[0]?.listener.received({ result: 'answered early' })
+      gateway.gone(CLIENT)
+      expect(port.asked[1]?.cancelled).toBe(false)
+      port.asked[1]?.listener.received({ result: 'later' })
+      expect(port.replies.at(-1)).toMatchObject({ caller: { key: 'a.1' }, message: { id: 2, result: 'later' } })
+    })
+
+    it('a chain of notifications reaches its bound too', () => {
+      class Notes extends FakePort {
+        override notify(pool: string, message: Line, options: { sent?: (worker: string) => void } = {}): void {
+          super.notify(pool, message)
+          options.sent?.(`${pool}.1`)
+        }
+      }
+      const { gateway, port } = workbench(new Notes(), [stdioAgent({ name: 'a' }), stdioAgent({ name: 'b' })])
+      gateway.receive(CLIENT, { method: 'a::x' }, 50)
+      for (let hop = 2; hop <= 40 && port.notified.length === hop - 1; hop++) {
+        const [from, to] = hop % 2 === 0 ? ['a', 'b'] : ['b', 'a']
+        gateway.receive({ kind: 'worker', key: `${from}.1`, pool: from! }, { method: `${to}::x` }, 50)
+      }
+      expect(port.notified).toHaveLength(32)
+    })
   })
 
   it('refuses new calls while it drains and fails the rest when it closes', async () => {

@@ -1,7 +1,7 @@
 /**
  * What the trace room is told about a call: its start, its partials and its end.
  *
- * Types only, and the one class that marks ready-made JSON. Whoever reports a call owns these objects no longer than the
+ * Types only; a payload may be a `JsonText`. Whoever reports a call owns these objects no longer than the
  * call to the store lasts: the store takes what it needs at once and never looks at a payload again.
  */
 
@@ -59,13 +59,4 @@ export interface CallEnd {
   readonly nativeMethod?: string | undefined
   readonly target?: string | undefined
   readonly worker?: string | undefined
-}
-
-/** A payload that is JSON text already, so that a router need not parse what it passes on. */
-export class JsonText {
-  readonly text: string
-
-  constructor(text: string) {
-    this.text = text
-  }
 }

@@ -3,7 +3,8 @@
  *
  * Long lines are not parsed, since that would keep others waiting: they are recorded with less detail.
  */
-import { type CallError, JsonText } from './call.ts'
+import { JsonText } from '../wire/ready-json.ts'
+import type { CallError } from './call.ts'
 
 export type JsonRecord = Readonly<Record<string, unknown>>
 

@@ -3,7 +3,8 @@ import { expect, test } from 'vitest'
 import { verifies } from '../../test/conformance/verifies.ts'
 import type { Observed } from '../kernel/observation.ts'
 import type { WorkerId } from '../kernel/vocabulary.ts'
-import type { CallEnd, CallStart, JsonText } from './call.ts'
+import type { JsonText } from '../wire/ready-json.ts'
+import type { CallEnd, CallStart } from './call.ts'
 import { TrafficObserver } from './observer.ts'
 
 class Notes {

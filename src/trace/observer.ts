@@ -6,7 +6,8 @@
  * is open requests and questions, which the bus bounds, and a bounded number of tool calls for each turn.
  */
 import type { Observed } from '../kernel/observation.ts'
-import { type CallEnd, type CallError, type CallPartial, type CallStart, JsonText } from './call.ts'
+import { JsonText } from '../wire/ready-json.ts'
+import type { CallEnd, CallError, CallPartial, CallStart } from './call.ts'
 import {
   isRecord,
   type JsonRecord,

@@ -58,6 +58,17 @@ function makeSender(endpoint: string, options: Partial<SenderOptions> = {}): { s
 }
 
 describe('the sender', () => {
+  it('loses a batch that cannot be written, and goes on', async () => {
+    const collector = await startCollector()
+    const { sender, states } = makeSender(collector.endpoint)
+    sender.add({ ...spanNamed('odd'), kind: 3n } as never)
+    await expect.poll(() => sender.dropped).toBe(1)
+    sender.add(spanNamed('even'))
+    await expect.poll(() => namesOf(collector)).toEqual(['even'])
+    expect(states).toEqual([expect.stringContaining('failed'), expect.stringContaining('ok')])
+    await sender.close()
+  })
+
   it('sends spans in batches with the headers it was given', async () => {
     const collector = await startCollector()
     const { sender } = makeSender(collector.endpoint, { headers: { authorization: 'Basic x' } })

@@ -90,6 +90,30 @@ describe('somebody goes', () => {
     expect((await callsOf(client, 'dropped'))[0].error.data.reason).toBe('cancelled')
   })
 
+  test('agents that call each other without end and without context: they stop at 32 levels, or with their client', async () => {
+    const workspace = testWorkspace()
+    const bus = await startBus({
+      config: { pools: [agent('chief'), agent('clerk')], aio },
+      workspace,
+      doors: ['unix', 'tcp'],
+    })
+    const client = await bus.connect('tcp')
+    const params = { to: 'clerk::bounce', file: workspace.path('bounces') }
+    // Two at a time: which of them an agent calls for nobody knows.
+    for (const id of [1, 2]) client.send({ id, method: 'chief::bounce', params })
+    const answers = [await client.next(), await client.next()]
+    expect(JSON.stringify(answers)).toContain('too_deep')
+    expect(workspace.read('bounces').length).toBeLessThanOrEqual(2 * 32)
+
+    const waits = { to: 'clerk::ask', with: { to: 'chief::ask', with: { to: 'clerk::wait', with: {} } } }
+    for (const id of [3, 4]) client.send({ id, method: 'chief::ask', params: waits })
+    await bus.statusWhere('all wait', ({ workers }) => workers.reduce((sum, each) => sum + each.outstanding, 0) === 8)
+    client.reset()
+    const other = await bus.connect()
+    const active = { id: 'active', method: 'bus::traces.list', params: { status: 'active' } }
+    await eventually('all calls to end', async () => (await other.ask(active)).result.traces.length === 0)
+  })
+
   test('a client that only ends its writing side gets its answers (contract 4.1.2)', async () => {
     const bus = await startBus({ config: { pools: [agent('reader')], aio } })
     const client = await bus.connect()

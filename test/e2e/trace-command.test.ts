@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { verifies } from '../conformance/verifies.ts'
 import { type Bus, busCommand, busEnv, launch, startBus } from '../support/bus.ts'
+import { connectUnix } from '../support/line-client.ts'
 import { eventually } from '../support/waiting.ts'
 import { Workspace } from '../support/workspace.ts'
 import { agent } from './aio-harness.ts'
@@ -134,4 +135,45 @@ test('a configured collector gets every call as a span', async () => {
   expect(text).toContain('"sent#1"')
   expect(text).not.toContain('hush')
   expect(bus.log.text).not.toContain('sesame')
+})
+
+describe('a trace that is long', () => {
+  const CALLS = 1_500
+
+  test('comes in pages over a door and the control socket; commands put them together', async () => {
+    const bus = await startBus({ config: { pools: [agent('reader')], aio: { store: { path: 'traces.db' } } } })
+    const client = await bus.connect()
+    const value = 'x'.repeat(2_000)
+    for (let id = 1; id <= CALLS; id++)
+      client.send({ id, method: 'reader::input', params: { inputs: [{ type: 'text', value }] }, trace_id: TRACE })
+    await client.take(CALLS, 30_000)
+
+    const control = await connectUnix(bus.control)
+    for (const [peer, method] of [
+      [client, 'bus::traces.get'],
+      [control, 'traces.get'],
+    ] as const) {
+      const ids: number[] = []
+      let cursor: string | undefined
+      do {
+        const { result } = await peer.ask({ id: 'page', method, params: { trace_id: TRACE, cursor } })
+        ids.push(...result.calls.map(({ id }: { id: number }) => id))
+        cursor = result.next_cursor
+      } while (cursor !== undefined)
+      expect(ids).toHaveLength(CALLS)
+      expect(new Set(ids).size).toBe(CALLS)
+      expect(Math.max(...peer.lines.map(({ length }) => length))).toBeLessThan(1024 * 1024)
+    }
+
+    for (const source of [
+      ['--control', bus.control],
+      ['--store', bus.workspace.path('traces.db')],
+    ]) {
+      const shown = await bus.run(['trace', 'show', TRACE, '--json', ...source])
+      expect(JSON.parse(shown.stdout).calls).toHaveLength(CALLS)
+      expect(JSON.parse(shown.stdout)).not.toHaveProperty('next_cursor')
+      const exported = await bus.run(['trace', 'export', TRACE, '--format', 'otlp-json', ...source])
+      expect(JSON.parse(exported.stdout).resourceSpans[0].scopeSpans[0].spans).toHaveLength(CALLS + 1)
+    }
+  }, 60_000)
 })

@@ -16,6 +16,7 @@ import type { BusSnapshot } from '../../kernel/snapshot.ts'
 import type { BusSpec, ClientId, Door, PoolId, WorkerId } from '../../kernel/vocabulary.ts'
 import { WorkerProcess } from '../../process/worker-process.ts'
 import { ClientLink } from './client-link.ts'
+import { KernelMistake } from './edges.ts'
 import { InternalClient, type InternalListener } from './internal-client.ts'
 import type { Log } from './log.ts'
 import { PendingWorker } from './pending-worker.ts'
@@ -87,11 +88,19 @@ export class Daemon {
     if (event.type === 'client-closed') this.#forget(event.client)
     const isFirstOfTurn = !this.#isFlushDue
     const atMs = nowMs()
-    const actions = this.#bus.apply(event, atMs)
+    const actions = this.#decide(event, atMs)
     this.#recorder?.applied(event, atMs, actions)
     this.#perform(actions)
     if (isFirstOfTurn && BRINGS_BYTES.has(event.type)) this.#writeDirty()
     if (this.#roomWaiters.size > 0) this.#admitWaiters()
+  }
+
+  #decide(event: BusEvent, atMs: number): readonly Action[] {
+    try {
+      return this.#bus.apply(event, atMs)
+    } catch (cause) {
+      throw new KernelMistake(cause)
+    }
   }
 
   /** From now on calls of agents go here; before the bus starts, or by a reload. */
@@ -121,6 +130,17 @@ export class Daemon {
       if (waiters === undefined) this.#roomWaiters.set(client, [resolve])
       else waiters.push(resolve)
     })
+  }
+
+  /** How many ends of peers it holds: those of the living, once what has ended is put away. */
+  get links(): {
+    readonly clients: number
+    readonly exchanges: number
+    readonly workers: number
+    readonly waiting: number
+  } {
+    const { size: exchanges } = this.#exchanges
+    return { clients: this.#clients.size, exchanges, workers: this.#workers.size, waiting: this.#roomWaiters.size }
   }
 
   workersOf(pool: PoolId): number {
@@ -176,7 +196,7 @@ export class Daemon {
       case 'spawn-worker':
         return this.#spawn(action)
       case 'stop-worker':
-        return void this.#workers.get(action.worker)?.stop(action.how)
+        return this.#stopWorker(action.worker, action.how)
       case 'stop-accepting':
         return this.#options.stopAccepting()
       case 'log':
@@ -202,6 +222,18 @@ export class Daemon {
     }
   }
 
+  /** What was buried, or never lived, leaves no link behind: isolated clients bring a worker each. */
+  #stopWorker(worker: WorkerId, how: 'end' | 'kill' | 'bury'): void {
+    const link = this.#workers.get(worker)
+    const stopped = link?.stop(how)
+    if (link !== undefined && how === 'bury') void stopped?.then(() => this.#unlink(worker, link))
+  }
+
+  /** Unless its successor is there already. */
+  #unlink(worker: WorkerId, link: WorkerLink | PendingWorker): void {
+    if (this.#workers.get(worker) === link) this.#workers.delete(worker)
+  }
+
   #forget(client: ClientId): void {
     if (!this.#clients.delete(client)) this.#exchanges.delete(client)
   }
@@ -224,14 +256,19 @@ export class Daemon {
       (start) => {
         if (pending.finish()) this.#join(spawn, start())
       },
-      (error) => pending.fail(error instanceof Error ? error.message : String(error)),
+      (error) => {
+        this.#unlink(worker, pending)
+        pending.fail(error instanceof Error ? error.message : String(error))
+      },
     )
   }
 
   #join({ worker, generation, pool, revision }: Spawn, process: WorkerProcess): void {
     const framing = this.#options.framing?.(revision)
     process.on('diagnostic', (line) => this.#options.log.write('info', line, { pool, worker, stream: 'stderr' }))
-    this.#workers.set(worker, new WorkerLink(worker, generation, process, this.#tell, framing))
+    const link = new WorkerLink(worker, generation, process, this.#tell, framing)
+    this.#workers.set(worker, link)
+    process.once('failed', () => this.#unlink(worker, link))
   }
 
   #flush(): void {

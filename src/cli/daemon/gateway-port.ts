@@ -129,7 +129,7 @@ export class KernelPort implements GatewayPort {
     ;(exchange as PortExchange).finish()
   }
 
-  notify(pool: PoolId, message: Message, options: { affinity?: string }): void {
+  notify(pool: PoolId, message: Message, options: { affinity?: string; sent?: (worker: string) => void }): void {
     if (this.#waitingNotifications >= MAX_WAITING_NOTIFICATIONS) return
     this.#waitingNotifications += 1
     const leave = (): void => {
@@ -137,7 +137,11 @@ export class KernelPort implements GatewayPort {
       client.leave(true)
       this.#waitingNotifications -= 1
     }
-    const listener = { routed: () => this.#clock.soon(leave), received: () => {}, failed: () => {} }
+    const routed = (worker: WorkerProcessId): void => {
+      options.sent?.(keyOf(worker))
+      this.#clock.soon(leave)
+    }
+    const listener = { routed, received: () => {}, failed: () => {} }
     const stopTimer = this.#clock.after(NOTIFICATION_WAIT_MS, leave)
     const client = this.#daemon.openInternal(pool, this.#preferred(pool, options), listener)
     client.send({ jsonrpc: '2.0', ...message })

@@ -44,6 +44,7 @@ type Resolved = ProcessLaunch | { readonly unavailable: string }
 export class Launches {
   readonly #byRevision = new Map<string, Resolved | Promise<Resolved>>()
   readonly #framings = new Map<string, () => Framing>()
+  #lastLearnt: ReadonlySet<string> = new Set()
   readonly #watch: GroupWatch
   readonly #resolveAgent: ResolveAgent
   readonly #log: Log
@@ -58,6 +59,7 @@ export class Launches {
   async learn(config: BusConfig): Promise<void> {
     await this.#learnFramings(config)
     await requireCredentials(config)
+    this.#forgetAllBut(config)
     for (const { id, revision } of config.bus.pools) {
       if (this.#byRevision.has(revision)) continue
       const launch = config.launches.get(id)!
@@ -66,9 +68,22 @@ export class Launches {
     }
   }
 
+  /** What runs belongs to the last configuration; what it is to become, to this one. Nothing older is started again. */
+  #forgetAllBut({ bus }: BusConfig): void {
+    const current = new Set(bus.pools.map(({ revision }) => revision))
+    for (const known of [this.#byRevision, this.#framings]) {
+      for (const revision of known.keys()) {
+        if (!current.has(revision) && !this.#lastLearnt.has(revision)) known.delete(revision)
+      }
+    }
+    this.#lastLearnt = current
+  }
+
   #bring(revision: string, coming: Promise<Resolved>): void {
     this.#byRevision.set(revision, coming)
-    void coming.then((resolved) => this.#byRevision.set(revision, resolved))
+    void coming.then((resolved) => {
+      if (this.#byRevision.get(revision) === coming) this.#byRevision.set(revision, resolved)
+    })
   }
 
   /** A splitter of its own for a process of this revision; undefined: it writes lines. */
@@ -121,7 +136,8 @@ export class Launches {
   }
 }
 
-function absent(code: string, reason: string): WorkerProcess {
+/** A process that could not be started. */
+export function absent(code: string, reason: string): WorkerProcess {
   const nobody = new WorkerProcess(undefined)
   process.nextTick(() => nobody.emit('failed', { code, reason }))
   return nobody

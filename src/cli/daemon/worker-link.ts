@@ -56,8 +56,10 @@ export class WorkerLink {
   }
 
   /** Resolves when nobody of its group is left. */
-  stop(how: keyof typeof ENDS): Promise<void> {
-    return ENDS[how](this.#process)
+  async stop(how: keyof typeof ENDS): Promise<void> {
+    await ENDS[how](this.#process)
+    // Somebody who has left the group may hold the pipe for ever.
+    if (how === 'bury') this.#process.stdout.destroy()
   }
 
   kill(): Promise<void> {
