@@ -80,6 +80,15 @@ export type BusEvent =
   | { readonly type: 'reload'; readonly spec: BusSpec }
   | { readonly type: 'shutdown'; readonly at: 'leisure' | 'once' }
 
+/**
+ * Bytes that are to be handed to the system for one peer, in order. Whoever has taken it reports it with `bus.wrote`; its
+ * buffers are the kernel's again as soon as the system holds none of them.
+ */
+export type Write = { readonly buffers: readonly Buffer[] } & (
+  | { readonly kind: 'client'; readonly id: ClientId; readonly isInternal: boolean }
+  | { readonly kind: 'worker'; readonly id: WorkerId; readonly generation: number }
+)
+
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 
 export type Action =

@@ -15,6 +15,7 @@ const MAX_BLOCK_LINE_BYTES = 4 * 1024
 /** What is handed to the system at once when the peer is slow: small enough to see it move. */
 const PORTION_BYTES = 256 * 1024
 const MAX_SPARE_BLOCKS = 64
+const NOTHING: Buffer[] = []
 
 /** Blocks whose bytes have left; all queues share them, so an idle peer holds none. */
 const spareBlocks: Buffer[] = []
@@ -33,7 +34,7 @@ export class Outbox {
   #runEnd = 0
   #tail: Buffer | undefined
   #tailBytes = 0
-  #handed: Buffer[] = []
+  #handed: Buffer[] = NOTHING
 
   constructor(limitBytes: number) {
     this.limitBytes = limitBytes
@@ -89,10 +90,16 @@ export class Outbox {
     this.#tailBytes = writeEdited(this.#tailFor(mostBytes), this.#tailBytes, envelope, edits)
   }
 
-  /** What is to be handed to the system now, in order. Call `wrote` afterwards. */
+  /** What `take` gave, until the system has it. */
+  get handed(): readonly Buffer[] {
+    return this.#handed
+  }
+
+  /** What is to be handed to the system now, in order: it is pending until `wrote` says otherwise. */
   take(): readonly Buffer[] {
     if (this.#run !== undefined && 2 * (this.#runEnd - this.#runStart) >= this.#run.buffer.byteLength) {
       this.#handed = [this.#run.subarray(this.#runStart, this.#runEnd)]
+      this.#pendingBytes = this.#runEnd - this.#runStart
       this.#dropRun()
       return this.#handed
     }
@@ -105,7 +112,11 @@ export class Outbox {
       bytes += block.length
       this.#handed.push(block)
     }
-    if (bytes < PORTION_BYTES && this.#tail !== undefined) this.#handed.push(this.#releaseTail())
+    if (bytes < PORTION_BYTES && this.#tail !== undefined) {
+      bytes += this.#tailBytes
+      this.#handed.push(this.#releaseTail())
+    }
+    this.#pendingBytes = bytes
     return this.#handed
   }
 
@@ -117,14 +128,14 @@ export class Outbox {
       if (blocks.has(buffer)) recycle(buffer)
       else returnLineBuffer(buffer, this, true)
     }
-    this.#handed = []
+    this.#handed = NOTHING
   }
 
   /** Everything not yet with the system is forgotten: the peer is gone. */
   clear(): void {
     for (const { buffer } of [...this.#handed, ...this.#queue]) returnLineBuffer(buffer, this, false)
     if (this.#run !== undefined) returnLineBuffer(this.#run.buffer, this, false)
-    this.#handed = []
+    this.#handed = NOTHING
     this.#queue = []
     this.#queuedBytes = 0
     this.#tail = undefined

@@ -61,6 +61,11 @@ abstract class PeerBase {
     this.gate = new Gate(this as unknown as Peer)
   }
 
+  /** What the shell has been given to write. */
+  get buffers(): readonly Buffer[] {
+    return this.outbox.handed
+  }
+
   get retainedBytes(): number {
     return this.outbox.retainedBytes + this.splitter.retainedBytes + this.backlogBytes + (this.batches?.bytes ?? 0)
   }

@@ -8,10 +8,9 @@
 import type { Duplex } from 'node:stream'
 import { DIALECTS } from '../../dialects/index.ts'
 import { Bus } from '../../kernel/bus.ts'
-import type { Action, BusEvent, CallerId } from '../../kernel/events.ts'
+import type { Action, BusEvent, CallerId, Write } from '../../kernel/events.ts'
 import { IdTable } from '../../kernel/id-table.ts'
 import type { Observed } from '../../kernel/observation.ts'
-import type { Peer } from '../../kernel/peers.ts'
 import type { BusSnapshot } from '../../kernel/snapshot.ts'
 import type { BusSpec, ClientId, Door, PoolId, WorkerId } from '../../kernel/vocabulary.ts'
 import { WorkerProcess } from '../../process/worker-process.ts'
@@ -90,7 +89,7 @@ export class Daemon {
     const actions = this.#bus.apply(event, atMs)
     this.#recorder?.applied(event, atMs, actions)
     this.#perform(actions)
-    if (isFirstOfTurn && BRINGS_BYTES.has(event.type)) this.#writeDirty()
+    if (isFirstOfTurn && BRINGS_BYTES.has(event.type)) this.#writeAll()
     if (this.#roomWaiters.size > 0) this.#admitWaiters()
   }
 
@@ -235,36 +234,35 @@ export class Daemon {
   }
 
   #flush(): void {
-    this.#writeDirty()
+    this.#writeAll()
     this.#isFlushDue = false
     this.#armTimer()
   }
 
   /** A flush is due meanwhile: what is queued while we write leaves in the same turn. */
-  #writeDirty(): void {
-    for (let dirty = this.#bus.takeDirty(); dirty.length > 0; dirty = this.#bus.takeDirty()) {
-      this.#recorder?.dirtyTaken()
-      for (const peer of dirty) if (!peer.outbox.isStalled) this.#write(peer)
+  #writeAll(): void {
+    for (let writes = this.#bus.takeWrites(); writes.length > 0; writes = this.#bus.takeWrites()) {
+      this.#recorder?.writesTaken()
+      for (const write of writes) this.#write(write)
     }
   }
 
-  #write(peer: Peer): void {
-    const link = this.#linkOf(peer)
-    if (link === undefined) return
-    const buffers = peer.outbox.take()
-    this.#recorder?.taken(peer, buffers)
-    const pendingBytes = link.channel.write(buffers)
-    this.apply(
-      peer.kind === 'client'
-        ? { type: 'client-wrote', client: peer.id, pendingBytes }
-        : { type: 'worker-wrote', worker: peer.id, generation: peer.generation, pendingBytes },
-    )
+  #write(write: Write): void {
+    const link = this.#linkOf(write)
+    this.#recorder?.writing(write)
+    // Who is gone takes everything and holds nothing.
+    const pendingBytes = link?.channel.write(write.buffers) ?? 0
+    const atMs = nowMs()
+    const actions = this.#bus.wrote(write, pendingBytes, atMs)
+    this.#recorder?.wrote(write, pendingBytes, atMs, actions)
+    this.#perform(actions)
+    if (this.#roomWaiters.size > 0) this.#admitWaiters()
     if (link instanceof InternalClient) link.deliver()
   }
 
-  #linkOf(peer: Peer): ClientLink | InternalClient | PendingWorker | WorkerLink | undefined {
-    if (peer.kind === 'worker') return this.#workers.get(peer.id)
-    return peer.isInternal ? this.#exchanges.get(peer.id) : this.#clients.get(peer.id)
+  #linkOf(write: Write): ClientLink | InternalClient | PendingWorker | WorkerLink | undefined {
+    if (write.kind === 'worker') return this.#workers.get(write.id)
+    return write.isInternal ? this.#exchanges.get(write.id) : this.#clients.get(write.id)
   }
 
   #armTimer(): void {
