@@ -26,8 +26,8 @@ export class Core {
   readonly sessions = new Sessions()
   /** Only where workers choose ids without knowing of each other, and their clients do not tell them apart. */
   readonly sessionNames: SessionNames | undefined
-  readonly requests = new Requests(() => this.nowMs)
   readonly timers = new Timers()
+  readonly requests = new Requests(() => this.nowMs, this.timers)
   readonly dropped = new Map<DropReason, number>()
   readonly refused = new Map<Reason, number>()
   readonly totals = { linesFromClients: 0, linesFromWorkers: 0, clients: 0, restarts: 0 }

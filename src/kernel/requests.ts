@@ -10,7 +10,7 @@ import { FIELD, type Field } from '../wire/fields.ts'
 import type { ClientRow } from './dialect.ts'
 import { FIXED } from './limits.ts'
 import type { Client, Worker } from './peers.ts'
-import type { Timer } from './timers.ts'
+import type { Timer, Timers } from './timers.ts'
 import type { Tongue } from './tongue.ts'
 import type { SessionId } from './vocabulary.ts'
 
@@ -126,14 +126,16 @@ const STRAY_MS = 5_000
 
 export class Requests {
   readonly #nowMs: () => number
+  readonly #timers: Timers
   /** Told of every request that its client gives up. */
   onDisowned: (request: Request) => void = () => {}
   #nextAlias = FIRST_ALIAS
   #serial = 0
   size = 0
 
-  constructor(nowMs: () => number) {
+  constructor(nowMs: () => number, timers: Timers) {
     this.#nowMs = nowMs
+    this.#timers = timers
   }
 
   /** Records the request that `envelope` holds; its id is replaced where it must be. */
@@ -175,7 +177,7 @@ export class Requests {
     if (request.client === undefined) worker.ownerless.delete(request)
     else this.#unlink(request, request.client)
     if (request.token !== undefined) worker.tokens.delete(request.token)
-    if (request.timer !== undefined) request.timer.cancelled = true
+    if (request.timer !== undefined) this.#timers.cancel(request.timer)
     this.size--
     return request
   }
@@ -187,7 +189,7 @@ export class Requests {
     request.formerClient = request.client
     request.client = undefined
     request.strayUntilMs = request.worker.strayUntilMs = this.#nowMs() + STRAY_MS
-    if (request.timer !== undefined) request.timer.cancelled = true
+    if (request.timer !== undefined) this.#timers.cancel(request.timer)
     const { worker } = request
     worker.ownerless.add(request)
     this.onDisowned(request)

@@ -7,6 +7,7 @@ import type { ClientId, PoolSpec, WorkerId } from './vocabulary.ts'
 
 const ANNA = 1 as ClientId
 const BERT = 2 as ClientId
+const SLOT = 0 as WorkerId
 const POOL: PoolSpec = {
   id: 'p',
   instances: 1,
@@ -17,7 +18,7 @@ const POOL: PoolSpec = {
   restart: 'always',
   startTimeoutMs: 60_000,
   hangTimeoutMs: 0,
-  limits: DEFAULT_LIMITS,
+  limits: { ...DEFAULT_LIMITS, requestTimeoutMs: 30_000 },
   trace: false,
   revision: '1',
 }
@@ -63,8 +64,7 @@ test('4.1.2 a client that has ended its side is not closed over what was taken f
   ask(ANNA, 1)
   bus.wrote(bus.takeWrites()[0]!, 0, 2)
   const answer = Buffer.from('{"id":1,"result":{}}\n')
-  const worker = bus.snapshot().workers[0]!.id as WorkerId
-  bus.apply({ type: 'worker-received', worker, generation: 1, bytes: answer }, 3)
+  bus.apply({ type: 'worker-received', worker: SLOT, generation: 1, bytes: answer }, 3)
   const [write] = bus.takeWrites()
   const closes = (actions: readonly Action[]): boolean => actions.some(({ do: what }) => what === 'close-client')
   expect(closes(bus.apply({ type: 'client-ended', client: ANNA }, 4))).toBe(false)
@@ -80,4 +80,18 @@ test('nothing is left to write for a peer that has gone meanwhile', () => {
   bus.apply({ type: 'client-closed', client: ANNA }, 2)
   expect(toAnna.buffers).toEqual([])
   expect(bus.wrote(toAnna, 0, 3)).toEqual([])
+})
+
+test('a request that is answered leaves no deadline behind', () => {
+  const { bus, ask } = setUp()
+  const before = bus.nextDeadlineMs()
+  ask(ANNA, 1)
+  ask(BERT, 2)
+  expect(bus.nextDeadlineMs()).toBeLessThan(before ?? Number.POSITIVE_INFINITY)
+  for (const id of [2, 1])
+    bus.apply(
+      { type: 'worker-received', worker: SLOT, generation: 1, bytes: Buffer.from(`{"id":${id},"result":{}}\n`) },
+      3,
+    )
+  expect(bus.nextDeadlineMs()).toBe(before)
 })
