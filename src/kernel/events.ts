@@ -2,7 +2,7 @@
  * What the kernel is told and what it asks for, as plain data: both can be recorded, compared and replayed.
  *
  * The kernel never calls the shell. It is given one event with the time, and answers with actions; the bytes to be written
- * wait in the outboxes of the peers that `write` names.
+ * are asked for.
  */
 import type { ErrorObject } from '../wire/jsonrpc.ts'
 import type { Observed } from './observation.ts'
@@ -19,6 +19,7 @@ export type CallerId =
   | { readonly kind: 'client'; readonly client: ClientId; readonly door: Door }
   | ({ readonly kind: 'worker'; readonly pool: PoolId } & WorkerProcessId)
 
+/** The bytes that were received are lent: they lie in memory that is filled again as soon as they are applied. */
 export type BusEvent =
   | {
       readonly type: 'client-opened'

@@ -1,12 +1,14 @@
 /**
  * The bounded queue towards one peer, in the bytes it really retains (contract 8.3).
  *
- * Lines that are neighbours in one chunk leave as one slice, uncopied. Everything else is copied into blocks of the
- * queue's own, so that a short line never keeps the chunk it came in alive. The queue refuses nothing: it says `isFull`,
- * and whoever fills it pauses its sources; its bound is the limit plus one line per source and the reserved error lines.
+ * Lines that are neighbours in one chunk are one run, copied at once when the chunk is given back, into blocks of the
+ * queue's own; a long line in memory that is nobody else's leaves uncopied. So the queue never reads what it was lent after
+ * `settleLentRuns`, and a short line keeps nothing alive. It refuses nothing: it says `isFull`, and whoever fills it pauses
+ * its sources; its bound is the limit plus one line per source and the reserved error lines.
  */
 import type { Envelope } from '../wire/envelope.ts'
 import { claimLineBuffer, returnLineBuffer } from '../wire/line-buffers.ts'
+import { isLent } from '../wire/scanner.ts'
 import { type Edit, mostBytesOf, splice, writeEdited } from './splice.ts'
 
 const BLOCK_BYTES = 16 * 1024
@@ -20,6 +22,14 @@ const NOTHING: Buffer[] = []
 /** Blocks whose bytes have left; all queues share them, so an idle peer holds none. */
 const spareBlocks: Buffer[] = []
 
+/** Queues whose run lies in a chunk that is lent. */
+const lentRuns: Outbox[] = []
+
+/** What was lent is given back: nothing of it is read any more. */
+export function settleLentRuns(): void {
+  while (lentRuns.length > 0) lentRuns.pop()!.settle()
+}
+
 export class Outbox {
   readonly limitBytes: number
   /** Since when the peer's clock runs; see `flow.ts`. */
@@ -32,6 +42,7 @@ export class Outbox {
   #run: Buffer | undefined
   #runStart = 0
   #runEnd = 0
+  #isRunLent = false
   #tail: Buffer | undefined
   #tailBytes = 0
   #handed: Buffer[] = NOTHING
@@ -73,10 +84,12 @@ export class Outbox {
       this.#run = bytes
       this.#runStart = start
       this.#runEnd = end
+      this.#isRunLent = isLent(bytes)
+      if (this.#isRunLent) lentRuns.push(this)
       return
     }
-    this.#settleRun()
-    this.#copy(bytes, start, end)
+    this.settle()
+    this.#copy(bytes, start, end, isLent(bytes))
   }
 
   /** Queues the line at hand with edits made, its newline included. */
@@ -86,7 +99,7 @@ export class Outbox {
       const line = splice(envelope, edits)
       return this.append(line, 0, line.length)
     }
-    this.#settleRun()
+    this.settle()
     this.#tailBytes = writeEdited(this.#tailFor(mostBytes), this.#tailBytes, envelope, edits)
   }
 
@@ -103,7 +116,7 @@ export class Outbox {
       this.#dropRun()
       return this.#handed
     }
-    this.#settleRun()
+    this.settle()
     this.#handed = []
     let bytes = 0
     while (bytes < PORTION_BYTES && this.#queue.length > 0) {
@@ -144,25 +157,25 @@ export class Outbox {
     this.#dropRun()
   }
 
+  /** A run that will not leave at once, or not alone, gives its chunk back. */
+  settle(): void {
+    const run = this.#run
+    if (run === undefined) return
+    const start = this.#runStart
+    const end = this.#runEnd
+    this.#dropRun()
+    this.#copy(run, start, end, this.#isRunLent)
+  }
+
   #dropRun(): void {
     this.#run = undefined
     this.#runStart = 0
     this.#runEnd = 0
   }
 
-  /** A run that will not leave at once, or not alone, gives its chunk back. */
-  #settleRun(): void {
-    const run = this.#run
-    if (run === undefined) return
-    const start = this.#runStart
-    const end = this.#runEnd
-    this.#dropRun()
-    this.#copy(run, start, end)
-  }
-
-  #copy(bytes: Buffer, start: number, end: number): void {
+  #copy(bytes: Buffer, start: number, end: number, isLent: boolean): void {
     const length = end - start
-    if (length > MAX_BLOCK_LINE_BYTES) return this.#copyLong(bytes, start, end)
+    if (length > MAX_BLOCK_LINE_BYTES) return this.#copyLong(bytes, start, end, isLent)
     const tail = this.#tailFor(length)
     bytes.copy(tail, this.#tailBytes, start, end)
     this.#tailBytes += length
@@ -176,10 +189,10 @@ export class Outbox {
     return this.#tail
   }
 
-  #copyLong(bytes: Buffer, start: number, end: number): void {
+  #copyLong(bytes: Buffer, start: number, end: number, isLent: boolean): void {
     if (this.#tail !== undefined) this.#enqueue(this.#releaseTail())
-    // Most of its chunk is this line: keeping the chunk costs less than a copy.
-    if (2 * (end - start) >= bytes.buffer.byteLength) return this.#enqueue(bytes.subarray(start, end))
+    // Most of its memory is this line: keeping it costs less than a copy.
+    if (2 * (end - start) >= bytes.buffer.byteLength && !isLent) return this.#enqueue(bytes.subarray(start, end))
     returnLineBuffer(bytes.buffer, this, false)
     const own = Buffer.allocUnsafeSlow(end - start)
     bytes.copy(own, 0, start, end)

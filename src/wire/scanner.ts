@@ -51,6 +51,11 @@ export function lend(chunk: Buffer | undefined): Buffer | undefined {
   return before
 }
 
+/** The bytes lie in memory that somebody else will fill again: whoever keeps them copies them. */
+export function isLent(bytes: Buffer): boolean {
+  return bytes === lent
+}
+
 /** Scans a line of at most MAX_TEXT_BYTES and returns the verdict; the rest is in the notes of the scanner. */
 export function scanFast({ memory, scan }: Scanner, bytes: Buffer, start: number, end: number): number {
   if (bytes !== loaded || start < from || end > to) load(memory, bytes, start, end)

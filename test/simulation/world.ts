@@ -22,6 +22,7 @@ import { demand, Violation } from './violation.ts'
 
 const MAX_CLIENTS = 400
 const MAX_FLUSHES = 2_000
+const OVERWRITTEN = 0x23
 /** The longest chain of promises in the gateway is shorter. */
 const PROMISED_TICKS = 16
 
@@ -218,6 +219,8 @@ export class World {
     const actions = this.#guard(() => this.bus.apply(event, this.nowMs))
     this.#witness?.applied(event, this.nowMs, actions)
     this.#act(actions, isAlone ? event : undefined)
+    // The shell reads everybody's bytes into the same memory.
+    if (event.type === 'client-received' || event.type === 'worker-received') event.bytes.fill(OVERWRITTEN)
   }
 
   #act(actions: readonly Action[], cause: BusEvent | undefined): void {
