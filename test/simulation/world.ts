@@ -360,7 +360,7 @@ export class World {
   #write(write: Write): void {
     this.#witness?.writing(write)
     const exchange = write.kind === 'client' ? this.desk?.exchanges.get(write.id) : undefined
-    this.#wrote(write, (exchange?.channel ?? this.#pipeOf(write))?.write(write.buffers) ?? 0)
+    this.#wrote(write, (exchange ?? this.#pipeOf(write))?.write(write.buffers) ?? 0)
     if (exchange !== undefined) this.#guard(() => exchange.deliver())
   }
 

@@ -251,7 +251,7 @@ export class Daemon {
     const link = this.#linkOf(write)
     this.#recorder?.writing(write)
     // Who is gone takes everything and holds nothing.
-    const pendingBytes = link?.channel.write(write.buffers) ?? 0
+    const pendingBytes = link?.write(write.buffers) ?? 0
     const atMs = nowMs()
     const actions = this.#bus.wrote(write, pendingBytes, atMs)
     this.#recorder?.wrote(write, pendingBytes, atMs, actions)
