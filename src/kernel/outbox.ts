@@ -7,7 +7,13 @@
  * its sources; its bound is the limit plus one line per source and the reserved error lines.
  */
 import type { Envelope } from '../wire/envelope.ts'
-import { claimLineBuffer, returnLineBuffer } from '../wire/line-buffers.ts'
+import {
+  borrowLineBuffer,
+  claimLineBuffer,
+  LEAST_LINE_BYTES,
+  ownLineBuffer,
+  returnLineBuffer,
+} from '../wire/line-buffers.ts'
 import { isLent } from '../wire/scanner.ts'
 import { type Edit, mostBytesOf, splice, writeEdited } from './splice.ts'
 
@@ -138,8 +144,9 @@ export class Outbox {
     this.#pendingBytes = pendingBytes
     if (pendingBytes > 0) return
     for (const { buffer } of this.#handed) {
-      if (blocks.has(buffer)) recycle(buffer)
-      else returnLineBuffer(buffer, this, true)
+      const block = blocks.get(buffer)
+      if (block === undefined) returnLineBuffer(buffer, this, true)
+      else if (spareBlocks.length < MAX_SPARE_BLOCKS) spareBlocks.push(block)
     }
     this.#handed = NOTHING
   }
@@ -175,7 +182,8 @@ export class Outbox {
 
   #copy(bytes: Buffer, start: number, end: number, isLent: boolean): void {
     const length = end - start
-    if (length > MAX_BLOCK_LINE_BYTES) return this.#copyLong(bytes, start, end, isLent)
+    if (length > MAX_BLOCK_LINE_BYTES)
+      return isLent ? this.#copyLent(bytes, start, end) : this.#keepLong(bytes, start, end)
     const tail = this.#tailFor(length)
     bytes.copy(tail, this.#tailBytes, start, end)
     this.#tailBytes += length
@@ -189,10 +197,29 @@ export class Outbox {
     return this.#tail
   }
 
-  #copyLong(bytes: Buffer, start: number, end: number, isLent: boolean): void {
+  /** Many lines, or one of those that come whole: into blocks, as far as they waste less than a buffer of its own. */
+  #copyLent(bytes: Buffer, start: number, end: number): void {
+    if (end - start < LEAST_LINE_BYTES) return this.#spread(bytes, start, end)
+    if (this.#tail !== undefined) this.#enqueue(this.#releaseTail())
+    const own = borrowLineBuffer(end - start, end - start)
+    bytes.copy(own, 0, start, end)
+    ownLineBuffer(own, this)
+    this.#enqueue(own.subarray(0, end - start))
+  }
+
+  #spread(bytes: Buffer, start: number, end: number): void {
+    for (let at = start; at < end; ) {
+      const tail = this.#tailFor(1)
+      const copied = bytes.copy(tail, this.#tailBytes, at, end)
+      this.#tailBytes += copied
+      at += copied
+    }
+  }
+
+  #keepLong(bytes: Buffer, start: number, end: number): void {
     if (this.#tail !== undefined) this.#enqueue(this.#releaseTail())
     // Most of its memory is this line: keeping it costs less than a copy.
-    if (2 * (end - start) >= bytes.buffer.byteLength && !isLent) return this.#enqueue(bytes.subarray(start, end))
+    if (2 * (end - start) >= bytes.buffer.byteLength) return this.#enqueue(bytes.subarray(start, end))
     returnLineBuffer(bytes.buffer, this, false)
     const own = Buffer.allocUnsafeSlow(end - start)
     bytes.copy(own, 0, start, end)
@@ -212,15 +239,11 @@ export class Outbox {
   }
 }
 
-/** The memory of all blocks, to tell them from chunks of the same size. */
-const blocks = new WeakSet<ArrayBufferLike>()
+/** All blocks by their memory, to tell them from chunks of the same size. */
+const blocks = new WeakMap<ArrayBufferLike, Buffer>()
 
 function makeBlock(): Buffer {
   const block = Buffer.allocUnsafeSlow(BLOCK_BYTES)
-  blocks.add(block.buffer)
+  blocks.set(block.buffer, block)
   return block
-}
-
-function recycle(memory: ArrayBufferLike): void {
-  if (spareBlocks.length < MAX_SPARE_BLOCKS) spareBlocks.push(Buffer.from(memory as ArrayBuffer))
 }
