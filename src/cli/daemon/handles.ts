@@ -9,11 +9,12 @@
 import { Socket } from 'node:net'
 import type { Duplex, Readable, Writable } from 'node:stream'
 import { getSystemErrorName } from 'node:util'
+import { makeReadMemory } from '../../wire/scanner.ts'
 
-/** What the runtime reads at once at the most; a chunk of this size says that more is waiting. */
-export const READ_BYTES = 64 * 1024
+const memory = makeReadMemory()
 
-const memory = Buffer.allocUnsafeSlow(READ_BYTES)
+/** So much is read at once at the most; a chunk of this size says that more is waiting. */
+export const READ_BYTES = memory.length
 
 interface Handle {
   readonly writeQueueSize: number

@@ -35,7 +35,7 @@ export class WorkerLink {
     process.on('exited', ({ code, signal }) => tell({ type: 'worker-exited', ...of, code, signal }))
     this.#stdout = readLent(process.stdout, (chunk) => {
       const bytes = framing === undefined ? chunk : framing(chunk)
-      if (bytes.length > 0) tell({ type: 'worker-received', ...of, bytes })
+      if (bytes.length > 0) tell({ type: 'worker-received', worker, generation, bytes })
     })
     this.#stdout.on('error', () => {})
     this.#stdout.once('close', () => tell({ type: 'worker-silent', ...of, pipe: 'stdout' }))
