@@ -18,7 +18,7 @@ import { isLent } from '../wire/scanner.ts'
 import { type Edit, mostBytesOf, splice, writeEdited } from './splice.ts'
 
 const BLOCK_BYTES = 16 * 1024
-/** A longer line gets a buffer of its own size: blocks waste at most a quarter. */
+/** What is longer is not written into a block with its edits, and is not copied when its memory is its own. */
 const MAX_BLOCK_LINE_BYTES = 4 * 1024
 /** What is handed to the system at once when the peer is slow: small enough to see it move. */
 const PORTION_BYTES = 256 * 1024
@@ -182,31 +182,23 @@ export class Outbox {
 
   #copy(bytes: Buffer, start: number, end: number, isLent: boolean): void {
     const length = end - start
-    if (length > MAX_BLOCK_LINE_BYTES)
-      return isLent ? this.#copyLent(bytes, start, end) : this.#keepLong(bytes, start, end)
-    const tail = this.#tailFor(length)
-    bytes.copy(tail, this.#tailBytes, start, end)
-    this.#tailBytes += length
-    returnLineBuffer(bytes.buffer, this, false)
+    // Most of its memory is this line: keeping it costs less than a copy.
+    const isKept = !isLent && length > MAX_BLOCK_LINE_BYTES && 2 * length >= bytes.buffer.byteLength
+    if (isKept || length >= LEAST_LINE_BYTES) {
+      if (this.#tail !== undefined) this.#enqueue(this.#releaseTail())
+      this.#enqueue(isKept ? bytes.subarray(start, end) : this.#copyLong(bytes, start, end))
+    } else this.#spread(bytes, start, end)
+    if (!isKept) returnLineBuffer(bytes.buffer, this, false)
   }
 
-  /** A block with room for `bytes` more. */
-  #tailFor(bytes: number): Buffer {
-    if (this.#tail !== undefined && this.#tailBytes + bytes > BLOCK_BYTES) this.#enqueue(this.#releaseTail())
-    this.#tail ??= spareBlocks.pop() ?? makeBlock()
-    return this.#tail
-  }
-
-  /** Many lines, or one of those that come whole: into blocks, as far as they waste less than a buffer of its own. */
-  #copyLent(bytes: Buffer, start: number, end: number): void {
-    if (end - start < LEAST_LINE_BYTES) return this.#spread(bytes, start, end)
-    if (this.#tail !== undefined) this.#enqueue(this.#releaseTail())
+  #copyLong(bytes: Buffer, start: number, end: number): Buffer {
     const own = borrowLineBuffer(end - start, end - start)
     bytes.copy(own, 0, start, end)
     ownLineBuffer(own, this)
-    this.#enqueue(own.subarray(0, end - start))
+    return own.subarray(0, end - start)
   }
 
+  /** Over as many blocks as it takes, so that they are filled whole. */
   #spread(bytes: Buffer, start: number, end: number): void {
     for (let at = start; at < end; ) {
       const tail = this.#tailFor(1)
@@ -216,14 +208,11 @@ export class Outbox {
     }
   }
 
-  #keepLong(bytes: Buffer, start: number, end: number): void {
-    if (this.#tail !== undefined) this.#enqueue(this.#releaseTail())
-    // Most of its memory is this line: keeping it costs less than a copy.
-    if (2 * (end - start) >= bytes.buffer.byteLength) return this.#enqueue(bytes.subarray(start, end))
-    returnLineBuffer(bytes.buffer, this, false)
-    const own = Buffer.allocUnsafeSlow(end - start)
-    bytes.copy(own, 0, start, end)
-    this.#enqueue(own)
+  /** A block with room for `bytes` more. */
+  #tailFor(bytes: number): Buffer {
+    if (this.#tail !== undefined && this.#tailBytes + bytes > BLOCK_BYTES) this.#enqueue(this.#releaseTail())
+    this.#tail ??= spareBlocks.pop() ?? makeBlock()
+    return this.#tail
   }
 
   #enqueue(block: Buffer): void {

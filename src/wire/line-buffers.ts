@@ -21,7 +21,7 @@ let released: ArrayBufferLike | undefined
 
 /** A buffer of at least `bytes`; `mostBytes` bounds what is added for the next read. */
 export function borrowLineBuffer(bytes: number, mostBytes: number): Buffer {
-  if (bytes < LEAST_LINE_BYTES || bytes > LARGEST_BYTES) return Buffer.allocUnsafeSlow(mostBytes)
+  if (bytes > LARGEST_BYTES || Math.max(2 * bytes, mostBytes) < SMALLEST_BYTES) return Buffer.allocUnsafeSlow(mostBytes)
   let size = SMALLEST_BYTES
   while (size < bytes) size *= 2
   const spare = spares.get(size)?.pop()
@@ -42,7 +42,7 @@ export function handOut<Result>(buffer: Buffer, use: () => Result): Result {
 
 /** A queue keeps a reference to the bytes of a line. */
 export function claimLineBuffer(bytes: Buffer, owner: object): void {
-  if (bytes.buffer !== released) return
+  if (released === undefined || bytes.buffer !== released) return
   const before = owners.get(bytes.buffer)
   owners.set(bytes.buffer, before === undefined || before === owner ? owner : null)
 }

@@ -1,9 +1,10 @@
 /**
  * The scanner in WebAssembly (its source is in assembly/), and the copying of lines into its memory.
  *
- * A line that was read into this memory is scanned there. Others are copied in, and when one lies in a chunk that was lent,
- * the lines around it come along, so that a chunk of many lines is copied once. What was copied is believed only while the chunk is lent; nobody may change
- * its bytes meanwhile. Without WebAssembly or its vectors there is no scanner, and the twin does its work.
+ * Sockets are read into this memory: a little that was read and is lent is scanned where it lies. Every other line is copied
+ * in, and when it lies in a chunk that was lent, the lines around it come along, so that a chunk of many lines is copied
+ * once. What was copied is believed only while the chunk is lent; nobody may change its bytes meanwhile. Without
+ * WebAssembly or its vectors there is no scanner, and the twin does its work.
  */
 import { FIELD_NAMES, FIELD_TREE, ONCE_BELOW } from './fields.ts'
 import {
@@ -30,6 +31,9 @@ interface Scanner {
 
 /** So much of a chunk is copied at once; it stays in the nearest cache while its lines are read. */
 const WINDOW_BYTES = 16_384
+/** More than this is copied all the same: then it is near when its lines are read one by one. */
+const MAX_IN_PLACE_BYTES = 2048
+const ELSEWHERE = -1
 
 /** Memory for reads, so that what was read need not be copied to be scanned; whoever fills it again has lent it before. */
 export function makeReadMemory(): Buffer {
@@ -54,6 +58,8 @@ export const scanner: Scanner | undefined = start()
 
 /** The chunk whose bytes stay as they are for now. */
 let lent: Buffer | undefined
+/** Its address, if it lies in the memory of the scanner. */
+let lentAt = ELSEWHERE
 /** The lent chunk, when it is a part of it that lies at TEXT: `[from, to)`. */
 let loaded: Buffer | undefined
 let from = 0
@@ -63,6 +69,8 @@ let to = 0
 export function lend(chunk: Buffer | undefined): Buffer | undefined {
   const before = lent
   lent = chunk
+  const isInPlace = chunk !== undefined && chunk.length <= MAX_IN_PLACE_BYTES && chunk.buffer === scanner?.memory.buffer
+  lentAt = isInPlace ? chunk.byteOffset : ELSEWHERE
   loaded = undefined
   return before
 }
@@ -74,7 +82,7 @@ export function isLent(bytes: Buffer): boolean {
 
 /** Scans a line of at most MAX_TEXT_BYTES and returns the verdict; the rest is in the notes of the scanner. */
 export function scanFast({ memory, scan }: Scanner, bytes: Buffer, start: number, end: number): number {
-  if (bytes.buffer === memory.buffer) return scan(bytes.byteOffset + start, bytes.byteOffset + end, -bytes.byteOffset)
+  if (bytes === lent && lentAt !== ELSEWHERE) return scan(lentAt + start, lentAt + end, -lentAt)
   if (bytes !== loaded || start < from || end > to) load(memory, bytes, start, end)
   return scan(TEXT + start - from, TEXT + end - from, from - TEXT)
 }

@@ -1,9 +1,9 @@
 /**
  * Carries bytes and news between the kernel and the world, and decides nothing.
  *
- * Everything that happens becomes an event; every action is performed in order. What comes alone is written at once and
- * costs nothing but itself; what comes in one turn of the loop with something else leaves together with it at the end of
- * the turn. All of it runs in one thread.
+ * Everything that happens becomes an event; every action is performed in order. What comes alone, or is much, is written
+ * at once; what comes in one turn of the loop with something else leaves together with it at the end of the turn. All of
+ * it runs in one thread.
  */
 import type { Duplex } from 'node:stream'
 import { DIALECTS } from '../../dialects/index.ts'
@@ -51,6 +51,8 @@ export interface DaemonOptions {
 }
 
 const LONGEST_TIMER_MS = 2 ** 30
+/** So much is worth a write of its own. */
+const AT_ONCE_BYTES = 16 * 1024
 /** Between two reads of one turn there is less time than this. */
 const TURN_GAP_MS = 0.006
 
@@ -95,7 +97,9 @@ export class Daemon {
     if (this.#isBusy) return this.#apply(event)
     const timeMs = this.#readClock()
     const bringsBytes = event.type === 'client-received' || event.type === 'worker-received'
-    const isAlone = bringsBytes && !this.#isFlushDue && timeMs - this.#quietSinceMs > TURN_GAP_MS
+    const isAlone =
+      bringsBytes &&
+      (event.bytes.length >= AT_ONCE_BYTES || (!this.#isFlushDue && timeMs - this.#quietSinceMs > TURN_GAP_MS))
     this.#isBusy = true
     try {
       this.#apply(event)

@@ -1,7 +1,7 @@
 /**
  * Reads a stream in turns: what one source sends keeps all others waiting for about a millisecond at a time.
  *
- * The runtime would read a full socket many times in a row; after a whole chunk the others have their turn. What a chunk
+ * The runtime would read a full socket many times in a row; after a millisecond of whole chunks the others have their turn. What a chunk
  * costs depends on its lines, so it is told in portions that end with a line, as large as the last ones allow; when the
  * time is over, the rest waits for the next turn. Order is kept, and nothing that was read is lost while it waits. What is
  * told is lent.
@@ -11,6 +11,8 @@ import { READ_BYTES, readLent } from './handles.ts'
 
 const NEWLINE = 0x0a
 const TURN_MS = 1
+/** Between two reads of one source there is more time than this only if the others had their turn. */
+const TURN_GAP_MS = 0.1
 /** Less than this is told at once, and its time is not worth measuring. */
 const SMALLEST_PORTION_BYTES = 1024
 
@@ -24,6 +26,8 @@ export class FairReader {
   #rest: Buffer | undefined
   #isPaused = false
   #isTurnOver = false
+  #turnStartMs = 0
+  #lastReadMs = 0
   readonly #nextTurn = (): void => this.#goOn()
 
   /** From the first `resume` on what comes is told. */
@@ -60,17 +64,20 @@ export class FairReader {
       this.#take(chunk)
       return undefined
     }
-    const startMs = performance.now()
+    let atMs = performance.now()
+    if (atMs - this.#lastReadMs > TURN_GAP_MS) this.#turnStartMs = atMs
+    const endOfTurnMs = this.#turnStartMs + TURN_MS
     let from = 0
-    for (let atMs = startMs; from < chunk.length && atMs - startMs < TURN_MS; ) {
+    do {
       const end = this.#portionEnd(chunk, from)
       this.#take(end - from === chunk.length ? chunk : chunk.subarray(from, end))
       const endMs = performance.now()
       this.#learn(end - from, endMs - atMs)
       from = end
       atMs = endMs
-    }
-    if (from < chunk.length || chunk.length >= READ_BYTES) this.#endTurn()
+    } while (from < chunk.length && atMs < endOfTurnMs)
+    if (from < chunk.length || (chunk.length >= READ_BYTES && atMs >= endOfTurnMs)) this.#endTurn()
+    this.#lastReadMs = atMs
     return from < chunk.length ? chunk.subarray(from) : undefined
   }
 
@@ -97,6 +104,7 @@ export class FairReader {
 
   #goOn(): void {
     this.#isTurnOver = false
+    this.#lastReadMs = 0
     const rest = this.#rest
     this.#rest = undefined
     if (rest !== undefined) this.#rest = this.#read(rest)
