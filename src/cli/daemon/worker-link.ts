@@ -1,10 +1,11 @@
 /**
  * The shell's end of one worker process: its pipes, joined to the kernel by events and actions.
  */
+import type { Duplex } from 'node:stream'
 import type { BusEvent } from '../../kernel/events.ts'
 import type { WorkerId } from '../../kernel/vocabulary.ts'
 import type { WorkerProcess } from '../../process/worker-process.ts'
-import { Channel } from './channel.ts'
+import { readLent, type Writer, writerOf } from './handles.ts'
 import { UNAVAILABLE } from './launches.ts'
 
 /** Makes lines of a chunk of output. */
@@ -19,9 +20,10 @@ const ENDS = {
 } as const
 
 export class WorkerLink {
-  readonly channel: Channel
+  readonly write: Writer
   readonly generation: number
   readonly #process: WorkerProcess
+  readonly #stdout: Duplex
 
   constructor(
     worker: WorkerId,
@@ -33,26 +35,28 @@ export class WorkerLink {
     this.generation = generation
     this.#process = process
     const of = { worker, generation }
-    this.channel = new Channel(process.stdin, () => tell({ type: 'worker-wrote', ...of, pendingBytes: 0 }))
+    this.write = writerOf(process.stdin, () => tell({ type: 'worker-wrote', ...of, pendingBytes: 0 }))
     process.on('spawned', (pid) => tell({ type: 'worker-spawned', ...of, pid }))
     process.on('failed', ({ code, reason }) =>
       tell({ type: 'worker-failed', ...of, why: reason, isFinal: code === UNAVAILABLE }),
     )
     process.on('exited', ({ code, signal }) => tell({ type: 'worker-exited', ...of, code, signal }))
-    process.stdout.on('data', (chunk: Buffer) => {
+    this.#stdout = readLent(process.stdout, (chunk) => {
       const bytes = framing === undefined ? chunk : framing(chunk)
-      if (bytes.length > 0) tell({ type: 'worker-received', ...of, bytes })
+      if (bytes.length > 0) tell({ type: 'worker-received', worker, generation, bytes })
     })
-    process.stdout.once('close', () => tell({ type: 'worker-silent', ...of, pipe: 'stdout' }))
+    this.#stdout.on('error', () => {})
+    this.#stdout.once('close', () => tell({ type: 'worker-silent', ...of, pipe: 'stdout' }))
+    this.#stdout.resume()
     process.stdin.on('error', () => tell({ type: 'worker-silent', ...of, pipe: 'stdin' }))
   }
 
   pause(): void {
-    this.#process.stdout.pause()
+    this.#stdout.pause()
   }
 
   resume(): void {
-    this.#process.stdout.resume()
+    this.#stdout.resume()
   }
 
   /** Resolves when nobody of its group is left. */
