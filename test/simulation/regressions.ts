@@ -16,6 +16,7 @@ export const REGRESSIONS: readonly (readonly [seed: number, what: string])[] = [
   [47, 'a worker that has ended is not greeted once more'],
   [79, 'a client that a lease leads back to a worker is not introduced there again'],
   [152, 'the subscriptions of a client that has gone end at every worker'],
+  [188, 'nothing of a client overtakes what waits for a handshake under way, notifications neither'],
   [286, 'what a client has shown it speaks holds before a worker has answered'],
   [488, 'a message that names a session is for its owner or for nobody'],
   [875, 'a worker whose last line filled a queue is buried all the same'],
