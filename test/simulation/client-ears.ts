@@ -18,7 +18,8 @@ export function hear(client: SimClient, text: string): void {
   if (serial === -1) return hearBus(client, text)
   const line = client.world.lines[serial]
   demand(line instanceof WorkerLine, 'nobody else sees it', () => `${client} got what no worker wrote: ${text}`)
-  if (line.to === 'bus' && line.method === 'initialize') return hearWelcome(client, text)
+  if (line.method === 'initialize' && !isOwnAnswer(client, line, text)) return hearWelcome(client, line, text)
+  demandVersion(client, line, text)
   demand(!line.receivers.includes(client), 'answered once', () => `${client} got a line twice: ${text}`)
   if (line.to !== 'everyone' && line.to !== 'subscribers')
     demand(line.receivers.length === 0, 'nobody else sees it', () => `${client} got what another has got: ${text}`)
@@ -56,6 +57,7 @@ function hearAnswer(client: SimClient, line: WorkerLine, text: string): void {
   } else hearList(client, request, line, text)
   client.settleRequest(request)
   if (line.announces !== undefined) client.sessions.push(line.announces)
+  if (line.method === 'initialize') client.version = versionIn(text)
   if (line.about !== undefined) client.tasks.push(line.about)
 }
 
@@ -119,7 +121,8 @@ const entitled = {
     line.to === client ||
     (line.to === undefined && client.world.scenario.isMixed) ||
     (line.session !== undefined && mayHave(client, line, line.session)),
-  everyone: (client: SimClient, line: WorkerLine) => client.pool === line.author.pool || client.world.scenario.isMixed,
+  everyone: (client: SimClient, line: WorkerLine) =>
+    client.world.mayServe(client.pool, line.author.pool) || client.world.scenario.isMixed,
   // Who has the worker for itself hears whatever it says of its resources.
   subscribers: (client: SimClient, line: WorkerLine) =>
     client.subscribed.has(line.about!) || line.author.spec.sharing !== 'shared' || client.world.scenario.isMixed,
@@ -188,9 +191,34 @@ function isClosing(client: SimClient, reason: Reason, id: unknown): boolean {
   return true
 }
 
-/** The worker's answer to the handshake of the bus, under the client's own id. */
-function hearWelcome(client: SimClient, text: string): void {
+/** It is the answer to this very request, and not what later ones are told of it. */
+function isOwnAnswer(client: SimClient, { answers }: WorkerLine, text: string): boolean {
+  return answers?.author === client && !answers.isAnswered && idKey(idIn(text)!) === idKey(answers.idRaw!)
+}
+
+/** The worker's answer to the handshake of the bus or of another client, under the client's own id. */
+function hearWelcome(client: SimClient, said: WorkerLine, text: string): void {
   const line = client.settleId(idKey(idIn(text)!), text)
   const isWelcome = line === undefined || line.method === 'initialize'
   demand(isWelcome, 'justified', () => `${client} got a welcome for ${line?.text}`)
+  const isFrom = client.world.mayServe(client.pool, said.author.pool) || client.world.scenario.isMixed
+  demand(isFrom, 'nobody else sees it', () => `${client} got a welcome of ${said.author}: ${text}`)
+  client.version = versionIn(text)
+  const isWanted = client.version === undefined || client.version <= client.wantedVersion
+  demand(isWanted, 'bytes unchanged', () => `${client} is welcomed in a version that it did not ask for: ${text}`)
+}
+
+function versionIn(text: string): number | undefined {
+  const version = /"protocolVersion":(\d)\b/.exec(text)?.[1]
+  return version === undefined ? undefined : Number(version)
+}
+
+/** No client hears what an agent says that was welcomed in another version (contract 6.6). */
+function demandVersion(client: SimClient, { author, method }: WorkerLine, text: string): void {
+  if (client.version === undefined || author.version === undefined || method === 'initialize') return
+  demand(
+    client.version === author.version || client.world.scenario.isMixed,
+    'nobody else sees it',
+    () => `${client} speaks version ${client.version} and got what ${author} says in ${author.version}: ${text}`,
+  )
 }

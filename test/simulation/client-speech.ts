@@ -160,7 +160,7 @@ function confirm(client: SimClient): void {
 
 const INTRODUCE: Readonly<Record<TongueName, (client: SimClient) => ClientLine | undefined>> = {
   plain: () => undefined,
-  acp: (client) => call(client, 'initialize', { params: ',"protocolVersion":1' }),
+  acp: (client) => call(client, 'initialize', { params: `,"protocolVersion":${client.wantedVersion}` }),
   legacy: (client) => {
     const version = client.world.chance.pick(['2024-11-05', '2025-06-18', '2025-11-25', '1999-01-01'])
     return call(client, 'initialize', { params: `,"protocolVersion":"${version}","capabilities":{}` })

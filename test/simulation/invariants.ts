@@ -215,7 +215,11 @@ function inspectPools(core: Core): void {
         'tables tidy',
         () => `pool ${pool.spec.id} keeps a message of a client that is gone`,
       )
-    const isFree = pool.workers.some((worker) => worker.isReady && worker.holder === undefined)
+    // One that has welcomed somebody may speak another version than those who wait.
+    const isAnyPlain = [...pool.waiting.routes].some(({ dialect }) => dialect === undefined)
+    const isFree = pool.workers.some(
+      ({ isReady, holder, welcome }) => isReady && holder === undefined && (isAnyPlain || welcome === undefined),
+    )
     demand(!isFree, 'goes on', () => `pool ${pool.spec.id} has a worker, and messages wait for one`)
   }
 }

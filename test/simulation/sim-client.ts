@@ -25,6 +25,9 @@ export interface Asked {
 }
 
 const MAX_UNSENT_BYTES = 6_000
+/** The shell may be late with a tick. */
+const LATE_MS = 200
+const LONG_LIVED: ReadonlySet<string> = new Set(['subscriptions/listen'])
 
 export class SimClient {
   readonly world: World
@@ -60,6 +63,9 @@ export class SimClient {
   patience = 1
   lastAnswered: string | undefined
   hasInitialised = false
+  /** The version of its protocol that it asks for, and the one it was welcomed in. */
+  readonly wantedVersion: number
+  version: number | undefined
   introduction: ClientLine | undefined
   sessions: string[] = []
   readonly named = new Set<string>()
@@ -98,6 +104,7 @@ export class SimClient {
     this.pace = chance.is(world.scenario.malice / 2) ? chance.pick(['slow', 'stuck']) : 'eager'
     this.pipe = new Pipe(chance.pick([16, 100, 400, 5_000, 100_000]))
     this.maxLineBytes = world.maxClientLineBytes
+    this.wantedVersion = world.scenario.customs.versions.size === 0 ? 1 : chance.between(1, 2)
     this.callShare = world.scenario.aio === undefined ? 0 : chance.pick([0, 0.3, 0.6, 1])
   }
 
@@ -259,6 +266,20 @@ export class SimClient {
     })
     line.answers = asked.line
     line.isVague = this.vagueIds.has(asked.idRaw)
+  }
+
+  /** Contract 8.1: what has waited for longer than `request_timeout_sec` has been answered, wherever it waited. */
+  demandTimely(): void {
+    const timeoutMs = this.world.timeoutMsOf(this.pool)
+    if (timeoutMs === 0 || !this.isListening || !this.pipe.isIdle || this.#reader.isInside) return
+    const latestMs = this.world.nowMs - timeoutMs - LATE_MS
+    for (const [key, lines] of this.open) {
+      if (this.vague.has(key)) continue
+      for (const line of lines) {
+        if (line.arrivedAtMs > latestMs || line.isCancelled || line.isCall || LONG_LIVED.has(line.method)) continue
+        demand(false, 'answered once', `${this} has waited for ${this.world.nowMs - line.arrivedAtMs} ms: ${line.text}`)
+      }
+    }
   }
 
   /** The session may be its own. */
