@@ -298,7 +298,11 @@ export class Bus {
     this.#core.spec = spec
     const retired: Pool[] = []
     for (const pool of [...this.#core.pools.values()]) {
-      if (wanted.get(pool.spec.id)?.revision === pool.spec.revision) continue
+      const next = wanted.get(pool.spec.id)
+      if (next?.revision === pool.spec.revision && next.instances >= pool.spec.instances) {
+        this.#supervisor.growPool(pool, next)
+        continue
+      }
       this.#core.pools.delete(pool.spec.id)
       this.#core.log('info', 'pool retires', { pool: pool.spec.id })
       retired.push(pool)

@@ -14,6 +14,7 @@ import type { BusSnapshot } from '../../kernel/snapshot.ts'
 import type { BusSpec, ClientId, Door, PoolId, WorkerId } from '../../kernel/vocabulary.ts'
 import { WorkerProcess } from '../../process/worker-process.ts'
 import { IdTable } from '../../wire/id-table.ts'
+import { BusClock } from './bus-clock.ts'
 import { ClientLink } from './client-link.ts'
 import { KernelMistake } from './edges.ts'
 import { InternalClient, type InternalListener } from './internal-client.ts'
@@ -80,6 +81,7 @@ export class Daemon {
   #atMs = 0
   /** Since when no peer has sent anything. */
   #quietSinceMs = 0
+  readonly #clock = new BusClock()
   #timer: NodeJS.Timeout | undefined
   #timerAtMs = Number.POSITIVE_INFINITY
 
@@ -342,6 +344,8 @@ export class Daemon {
     clearTimeout(this.#timer)
     this.#timerAtMs = atMs
     const tick = (): void => {
+      // Before it is forgotten when this was due.
+      this.#readClock()
       this.#timerAtMs = Number.POSITIVE_INFINITY
       this.apply({ type: 'tick' })
     }
@@ -350,7 +354,7 @@ export class Daemon {
 
   #readClock(): number {
     const timeMs = performance.now()
-    this.#atMs = Math.floor(timeMs)
+    this.#atMs = Math.floor(this.#clock.read(timeMs, this.#timerAtMs))
     return timeMs
   }
 }
