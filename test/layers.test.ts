@@ -81,24 +81,4 @@ describe('layers', () => {
     const found = files.filter((file) => mark.test(readFileSync(new URL(file, SRC), 'utf8')))
     expect(found.filter((file) => !places.includes(file))).toEqual([])
   })
-
-  test('no protocol is named in the router', () => {
-    const routers = [
-      'router',
-      'inbound',
-      'spoken',
-      'ledger',
-      'shared-duties',
-      'outbound',
-      'announcements',
-      'assignment',
-      'farewells',
-      'waiting-room',
-    ]
-    const offending = routers.flatMap((name) => {
-      const code = readFileSync(new URL(`kernel/${name}.ts`, SRC), 'utf8').replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '')
-      return /['"`](?:session|tools|notifications|resources|elicitation)\//.test(code) ? [name] : []
-    })
-    expect(offending).toEqual([])
-  })
 })

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { verifies } from '../../test/conformance/verifies.ts'
 import {
   CLIENT,
   FakePort,
@@ -63,6 +64,7 @@ describe('methods of the bus', () => {
   })
 
   it('echoes a trace id', async () => {
+    verifies('N21-echo')
     expect((await ask('bus::help', { trace_id: 'T' })).reply['trace_id']).toBe('T')
   })
 
@@ -89,6 +91,7 @@ describe('methods of the bus', () => {
     ['a TCP client', TCP],
     ['a worker', WORKER],
   ])('does not answer queries of %s unless that is allowed', async (_title, caller) => {
+    verifies('N21-remote')
     const { reply, asked } = await ask('bus::traces.list', {}, caller)
     expect(reply['error']).toMatchObject({ code: -32601, data: { reason: 'remote_queries_off' } })
     expect(asked).toEqual([])

@@ -2,7 +2,7 @@
  * Every refusal of the gateway in one table: its reason, its code and the sentence that says what to do.
  *
  * No other file writes an error code. Only the five codes of JSON-RPC occur; what tells two faults apart is the stable
- * `data.reason` (aio.md 3.8 and 5). Text of peers is quoted, escaped and cut before it enters a sentence.
+ * `data.reason` (spec N). Text of peers is quoted, escaped and cut before it enters a sentence.
  */
 import { CODE } from '../wire/jsonrpc.ts'
 import { printable } from '../wire/printable.ts'

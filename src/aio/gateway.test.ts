@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { verifies } from '../../test/conformance/verifies.ts'
 import {
   CLIENT,
   FakePort,
@@ -16,6 +17,7 @@ const WORKER: Caller = { kind: 'worker', key: 'reader.1', pool: 'reader' }
 
 describe('a call to a stdio agent', () => {
   it('reaches it namespaced, with the trace in the envelope and in _meta', () => {
+    verifies('N6-found')
     const { gateway, port } = workbench(new FakePort(), [stdioAgent()])
     const params = { ...text, _meta: { tracestate: 'a=b', progressToken: 5 } }
     gateway.receive(CLIENT, { method: 'reader::input', params, id: 9, trace_id: 'T', sessionId: 'S' }, 120)
@@ -37,12 +39,14 @@ describe('a call to a stdio agent', () => {
   })
 
   it('reaches a bare one without any trace field', () => {
+    verifies('N6-bare')
     const { gateway, port } = workbench(new FakePort(), [stdioAgent({ methodStyle: 'bare' })])
     gateway.receive(CLIENT, { method: 'reader::input', params: text, id: 9, trace_id: 'T' }, 120)
     expect(port.asked[0]?.message).toEqual({ jsonrpc: '2.0', method: 'input', params: text })
   })
 
   it('is answered once, with trace_id and call_id, after the trace was told', () => {
+    verifies('N4-echo')
     const { gateway, port, traces } = workbench(new FakePort(), [stdioAgent()])
     gateway.receive(CLIENT, { method: 'reader::input', params: text, id: 'abc' }, 120)
     port.now += 40
@@ -68,6 +72,7 @@ describe('a call to a stdio agent', () => {
   })
 
   it('passes the agent’s own error through', () => {
+    verifies('N4-echo')
     const { gateway, port, traces } = workbench(new FakePort(), [stdioAgent()])
     gateway.receive(CLIENT, { method: 'reader::whatever', id: 1 }, 50)
     const error = { code: -32050, message: 'mine', data: { x: 1 } }
@@ -85,6 +90,7 @@ describe('a call to a stdio agent', () => {
   })
 
   it('answers agent_invalid_response to a line that is no answer', () => {
+    verifies('N12-invalid')
     const { gateway, port } = workbench(new FakePort(), [stdioAgent()])
     gateway.receive(CLIENT, { method: 'reader::x', id: 1 }, 50)
     port.asked[0]?.listener.received({ id: 1 })
@@ -156,6 +162,7 @@ describe('partials', () => {
   })
 
   it('after the end are ignored', () => {
+    verifies('N15-late')
     const { gateway, port } = workbench(new FakePort(), [stdioAgent()])
     gateway.receive(CLIENT, { method: 'reader::x', id: 7 }, 50)
     const { listener } = port.asked[0]!
@@ -202,6 +209,7 @@ describe('the timer', () => {
   afterEach(() => void vi.useRealTimers())
 
   it('starts when the request is written and ends the call', () => {
+    verifies('N14-timer')
     const port = new FakePort()
     const { gateway, traces } = workbench(port, [stdioAgent({ timeoutMs: 500 })])
     gateway.receive(CLIENT, { method: 'reader::x', id: 7 }, 50)
@@ -217,6 +225,7 @@ describe('the timer', () => {
   })
 
   it('does not run while the request waits for a worker', () => {
+    verifies('N14-timer')
     const port = new FakePort()
     port.request = (pool, message, options, listener) => {
       port.asked.push({ pool, message, affinity: options.affinity, listener, cancelled: false, finished: false })

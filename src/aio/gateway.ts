@@ -3,7 +3,7 @@
  *
  * It assembles the parts of this room. It knows neither kernel nor trace store, only the port and the sinks it is given.
  * Every call it accepts is in the trace from beginning to end, refused ones too; only a message without a proper name or
- * trace id is merely counted (aio.md 5).
+ * trace id is merely counted (spec N3).
  */
 import type { Adapter, Cancel, Invocation, Outcome } from './adapter.ts'
 import type { AgentSpec } from './agent-spec.ts'

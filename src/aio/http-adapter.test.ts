@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { verifies } from '../../test/conformance/verifies.ts'
 import {
   BusyPort,
   CLIENT,
@@ -214,6 +215,7 @@ describe('what an agent says of its own', () => {
 
 describe('an agent behind HTTP', () => {
   it('gets the seed’s envelope and the trace', async () => {
+    verifies('N11-post')
     const { reply, traces } = await ask('/show', { headers: { authorization: 'Bearer secret' } })
     expect(reply.result).toMatchObject({
       url: '/show',
@@ -253,6 +255,7 @@ describe('an agent behind HTTP', () => {
     ['a redirect on its own origin', '/same', { text: 'bare' }],
     ['an event cut in pieces', '/stream-cut-in-pieces', 'whole'],
   ])('is understood: %s', async (_title, path, result) => {
+    verifies('N11-answers')
     expect((await ask(path)).reply).toMatchObject({ id: 4, result, trace_id: 'T', call_id: 4 })
   })
 
@@ -272,12 +275,14 @@ describe('an agent behind HTTP', () => {
     ['a stream that is no JSON', '/stream-junk', -32603, { reason: 'agent_invalid_response', http_status: 200 }],
     ['a stream over the limit', '/stream-huge', -32603, { reason: 'agent_invalid_response', http_status: 200 }],
   ])('fails: %s', async (_title, path, code, data) => {
+    verifies('N11-answers')
     const { reply, traces } = await ask(path)
     expect(reply).toMatchObject({ id: 4, error: { code, ...(data === undefined ? {} : { data }) }, call_id: 4 })
     expect(traces.only.status).toBe('error')
   })
 
   it('is told apart from an agent that is not there', async () => {
+    verifies('N11-unreachable')
     const closed = createServer().listen(0, '127.0.0.1')
     await new Promise((resolve) => closed.once('listening', resolve))
     const { port } = closed.address() as AddressInfo
@@ -314,6 +319,7 @@ describe('an agent behind HTTP', () => {
   })
 
   it('is given up after its time, and asked only once', async () => {
+    verifies('N11-once')
     const before = requests
     const { reply } = await ask('/hang', { timeoutMs: 100 })
     expect(reply.error.data).toMatchObject({ reason: 'agent_timeout', timeout_ms: 100 })

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { verifies } from '../../test/conformance/verifies.ts'
 import {
   BusyPort,
   CLIENT,
@@ -89,6 +90,7 @@ describe('an agent that reads to the end of its input', () => {
   })
 
   it('is ended when the client goes', async () => {
+    verifies('N18-gone')
     const bench = voice('hang')
     bench.gateway.receive(CLIENT, { method: 'voice::input', params, id: 1 }, 80)
     await until(() => bench.spawnOneshot.running === 1, 'the start of the process')
@@ -98,6 +100,7 @@ describe('an agent that reads to the end of its input', () => {
   })
 
   it('runs as many processes at a time as it has instances', async () => {
+    verifies('N10-instances')
     const bench = voice('result', { instances: 2 })
     await Promise.all([1, 2, 3, 4, 5].map((id) => ask(bench, 'input', id)))
     expect(bench.spawnOneshot.most).toBe(2)

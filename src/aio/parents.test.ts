@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { verifies } from '../../test/conformance/verifies.ts'
 import { CLIENT, MemoryIds } from '../../test/fixtures/aio/workbench.ts'
 import { type Ancestor, Parents } from './parents.ts'
 import type { Caller } from './port.ts'
@@ -27,6 +28,7 @@ describe('the place of a call', () => {
   })
 
   it('is under the call whose traceparent comes back', () => {
+    verifies('N16-parent')
     const parents = new Parents(new MemoryIds(), () => nowMs)
     const traceparent = parents.traceparent(remembered(parents, 7))
     expect(parents.place(CLIENT, T, { traceparent })).toMatchObject({ parentId: 7, depth: 2 })
@@ -34,6 +36,7 @@ describe('the place of a call', () => {
   })
 
   it('keeps the OpenTelemetry trace of a foreign traceparent, and hands it on', () => {
+    verifies('T7-foreign')
     const parents = new Parents(new MemoryIds(), () => nowMs)
     const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`
     const place = parents.place(CLIENT, T, { traceparent })
@@ -56,6 +59,7 @@ describe('the place of a call', () => {
   })
 
   it('is under the call that is named, if that is known and of the same trace', () => {
+    verifies('N16-parent')
     const parents = new Parents(new MemoryIds(), () => nowMs)
     remembered(parents, 2)
     expect(parents.place(CLIENT, T, { 'stdio-bus/parent': `${T}#2` })).toMatchObject({ parentId: 2 })
@@ -64,6 +68,7 @@ describe('the place of a call', () => {
   })
 
   it('is under the only open call of the worker that asks', () => {
+    verifies('N16-parent')
     const parents = new Parents(new MemoryIds(), () => nowMs)
     const call = remembered(parents, 4, 3)
     parents.opened('3.1', call)
@@ -84,6 +89,7 @@ describe('the place of a call', () => {
   })
 
   it('prefers what the caller says to what its worker has open', () => {
+    verifies('N16-parent')
     const parents = new Parents(new MemoryIds(), () => nowMs)
     parents.opened('3.1', remembered(parents, 1))
     const traceparent = parents.traceparent(remembered(parents, 2))

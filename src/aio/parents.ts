@@ -1,7 +1,7 @@
 /**
  * Finds the place of a call in the execution graph: its trace, its parent, its depth.
  *
- * The rules, in order (aio.md 3.7): a W3C `traceparent` that the bus gave out, an explicit `stdio-bus/parent`, the only
+ * The rules, in order (spec N16): a W3C `traceparent` that the bus gave out, an explicit `stdio-bus/parent`, the only
  * open call of the worker that asks. A parent is always an older call that is remembered here, so a graph has no loops.
  * Where the parent of a worker's call is not known, it is taken to stand below the deepest call the worker has in hand, or
  * had a moment ago: every chain reaches its bound. Memory is bounded: the oldest calls are forgotten and can then be

@@ -4,6 +4,7 @@
  * Every other error line is somebody's answer and none of our business. Text of a peer is cut and escaped before it is
  * shown.
  */
+import { CODE } from '../wire/jsonrpc.ts'
 import { printable } from '../wire/printable.ts'
 import { BusRefused } from './errors.ts'
 
@@ -18,7 +19,7 @@ export type Refusal = BusRefused & { readonly isFinal: boolean }
 export function readRefusal(line: Buffer): Refusal | undefined {
   const { error } = JSON.parse(line.toString('utf8')) as { error?: unknown }
   if (typeof error !== 'object' || error === null) return undefined
-  const { message, data } = error as { message?: unknown; data?: unknown }
+  const { code, message, data } = error as { code?: unknown; message?: unknown; data?: unknown }
   const { reason, retryable, pools } = (typeof data === 'object' && data !== null ? data : {}) as Record<
     string,
     unknown
@@ -26,6 +27,7 @@ export function readRefusal(line: Buffer): Refusal | undefined {
   const said = typeof message === 'string' ? message : 'it gave no reason'
   const choice = Array.isArray(pools) ? ` It has: ${pools.join(', ')}.` : ''
   const text = `the bus refuses this connection: ${printable((said + choice).slice(0, MAX_SHOWN))}`
-  const refusal = new BusRefused(typeof reason === 'string' ? reason : 'unknown', text, retryable === true)
+  const answer = { code: typeof code === 'number' ? code : CODE.internalError, message: said, data }
+  const refusal = new BusRefused(typeof reason === 'string' ? reason : 'unknown', text, retryable === true, answer)
   return Object.assign(refusal, { isFinal: FINAL_REASONS.has(refusal.reason) })
 }

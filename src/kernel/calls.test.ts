@@ -294,7 +294,7 @@ test('a worker that ends fails its exchanges with a value of the bus, and is a c
   expect(desk.did('caller-gone').map(({ from }) => from.kind)).toEqual(['worker'])
 })
 
-test('a worker that does not read gets no more exchanges: overloaded (aio.md 3.8)', () => {
+test('a worker that does not read gets no more exchanges: overloaded (spec N14)', () => {
   const desk = new Desk('all', { maxOutputQueueBytes: 100 })
   desk.openInternal()
   desk.send(INNER, { id: 1, method: 'm', params: 'x'.repeat(200) })

@@ -6,9 +6,9 @@
 import type { Action, LogLevel } from './events.ts'
 import type { DropReason, Reason } from './faults.ts'
 import { IdTable } from './id-table.ts'
+import { Owed } from './owed.ts'
 import type { Client, Peer, Worker } from './peers.ts'
 import type { Pool } from './pools.ts'
-import { Requests } from './requests.ts'
 import { SessionNames } from './session-names.ts'
 import { Sessions } from './sessions.ts'
 import { Timers } from './timers.ts'
@@ -26,8 +26,11 @@ export class Core {
   readonly sessions = new Sessions()
   /** Only where workers choose ids without knowing of each other, and their clients do not tell them apart. */
   readonly sessionNames: SessionNames | undefined
-  readonly requests = new Requests(() => this.nowMs)
   readonly timers = new Timers()
+  readonly owed = new Owed(
+    () => this.nowMs,
+    (timer) => this.timers.cancel(timer),
+  )
   readonly dropped = new Map<DropReason, number>()
   readonly refused = new Map<Reason, number>()
   readonly totals = { linesFromClients: 0, linesFromWorkers: 0, clients: 0, restarts: 0 }

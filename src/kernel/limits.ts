@@ -50,6 +50,12 @@ export const FIXED = {
   maxIdBytes: 1 * KIB,
   /** Ids whose client has gone and whose answer is still awaited, per worker (4.2.3). */
   maxOwnerlessIds: 10_000,
+  /** After this a request of the bus's own that nobody waits for is forgotten. */
+  ownRequestMs: 60_000,
+  /** Resources that one client may subscribe to, per pool. */
+  maxSubscriptions: 1_024,
+  /** Of what a worker says once per process, the longest line that is remembered for later clients. */
+  maxRememberedBytes: 64 * KIB,
   /** How long a request waits for a worker that is starting or backing off (7.2). */
   workerWaitMs: 10_000,
   /** How long what a dead worker wrote is still read (7.1). */

@@ -7,7 +7,7 @@
  */
 import type { Envelope } from '../wire/envelope.ts'
 import { claimLineBuffer, returnLineBuffer } from '../wire/line-buffers.ts'
-import { type Edit, mostBytesOf, splice, writeEdited } from './splice.ts'
+import { type Edit, mostBytesOf, splice, writeEdited } from '../wire/splice.ts'
 
 const BLOCK_BYTES = 16 * 1024
 /** A longer line gets a buffer of its own size: blocks waste at most a quarter. */

@@ -16,6 +16,8 @@ export interface Session {
   readonly idAtWorker: SessionId
   readonly client: Client
   readonly worker: Worker
+  /** A turn has begun in it; whether it is over, not every protocol tells. */
+  hadTurn: boolean
 }
 
 export class Sessions {
@@ -23,7 +25,7 @@ export class Sessions {
   size = 0
 
   bind(id: SessionId, client: Client, worker: Worker, idAtWorker: SessionId = id): Session {
-    const session: Session = { id, idAtWorker, client, worker }
+    const session: Session = { id, idAtWorker, client, worker, hadTurn: false }
     client.sessions.set(id, session)
     client.lost.delete(id)
     worker.sessions.set(idAtWorker, session)

@@ -23,6 +23,10 @@ export class Timers {
     return entry
   }
 
+  cancel(timer: Timer): void {
+    timer.cancelled = true
+  }
+
   /** When the next deadline falls; undefined when there is none. */
   nextAtMs(): number | undefined {
     while (this.#heap.length > 0 && this.#heap[0]!.cancelled) this.#pop()

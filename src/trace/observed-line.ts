@@ -48,7 +48,7 @@ export function readAnswer(line: Buffer, body: Buffer | undefined): { output: un
   return { output: new JsonText(body.toString()) }
 }
 
-/** An answer as it stands in a trace; a result with `isError` is an error (aio.md 3.8). */
+/** An answer as it stands in a trace; a result with `isError` is an error (spec N8). */
 export function readOutcome(message: JsonRecord): { output: unknown; error?: CallError } {
   const { error, result } = message
   if (error !== undefined && error !== null) return { output: null, error: readError(error) }

@@ -1,6 +1,6 @@
 /**
  * Makes traces of traffic that passes the bus unchanged: one for each ACP turn or MCP request, with tool calls and questions
- * to the client as children (aio.md 5, "trace": true).
+ * to the client as children (spec T9).
  *
  * It is told what happens, in order, and never in the way: a line it does not understand is passed over. What it remembers
  * is open requests and questions, which the bus bounds, and a bounded number of tool calls for each turn.

@@ -1,6 +1,7 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
+import { verifies } from '../../test/conformance/verifies.ts'
 import { callEnd, callStart, NOON_MS, TRACE } from '../../test/fixtures/trace/calls.ts'
 import type { OtlpDocument, OtlpSpan } from './export-otlp.ts'
 import { LiveExport } from './live-export.ts'
@@ -119,6 +120,7 @@ describe('the sender', () => {
   })
 
   it('keeps no more than its bound while nobody is there, the newest', async () => {
+    verifies('T8-bound')
     const { sender, states } = makeSender('http://127.0.0.1:1/v1/traces', {
       maxQueued: 10,
       headers: { authorization: 'SECRET' },

@@ -1,5 +1,5 @@
 /**
- * The questions that can be put to traces, wherever they are kept: list, get, stats, export (aio.md 5, "Trace methods").
+ * The questions that can be put to traces, wherever they are kept: list, get, stats, export (spec T4, N21).
  *
  * Answers are JSON text, because most of a trace is payload text that nobody here needs to understand, and they are short:
  * what does not fit says where it goes on (`next_cursor`). A question never changes anything.

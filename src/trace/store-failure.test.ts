@@ -2,6 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { chmodSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { verifies } from '../../test/conformance/verifies.ts'
 import {
   callEnd,
   callStart,
@@ -204,6 +205,7 @@ describe('a full disk', () => {
   })
 
   it('does not slow or fail calls, and the operator is told once', () => {
+    verifies('3.1-trace-never-awaited', 'T5-never-slows')
     // A limit on the size of files stands for the disk; 512-byte blocks, so 300 KiB.
     const program = `
       import { openTraceStore } from ${JSON.stringify(new URL('store.js', compiledUrl).href)}
@@ -282,6 +284,7 @@ describe('a slow disk', () => {
   })
 
   it('on its own thread holds nobody up', async () => {
+    verifies('3.1-trace-never-awaited')
     const entry = join(compiled.path, 'trace', 'slow-thread.mjs')
     const waits = 'Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 400)'
     writeFileSync(
@@ -374,6 +377,7 @@ describe('more calls than the disk takes', () => {
   }
 
   it('costs payloads first, then calls, and the trace says how many', async () => {
+    verifies('T5-order')
     const { store, release } = await overloaded()
     for (let n = 1; n <= 30; n += 1) tell(store, n)
     const { droppedBy } = store.status()
@@ -386,6 +390,7 @@ describe('more calls than the disk takes', () => {
   })
 
   it('costs partials before calls', async () => {
+    verifies('T5-order')
     const { store, release } = await overloaded()
     store.begin(callStart({ callId: 1 }))
     const asked = getTrace(store)

@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { verifies } from '../../test/conformance/verifies.ts'
 import {
   callEnd,
   callStart,
@@ -121,6 +122,7 @@ describe.each([
   })
 
   it('has the fields of the seed and the superset', async () => {
+    verifies('T3-fields')
     const store = await open(where)
     const input = { tool: 'calculate_area', args: { x: 3, y: 4 } }
     const names = { type: 'mcp', agent: 'math_agent', method: 'tools.call', nativeMethod: 'tools/call' } as const
@@ -172,6 +174,7 @@ describe.each([
   })
 
   it('is active while a call is open, then error or completed', async () => {
+    verifies('T3-status')
     const store = await open(where)
     store.begin(callStart())
     store.begin(callStart({ callId: 2 }))
@@ -188,6 +191,7 @@ describe.each([
   })
 
   it('lists its calls in the order of their start', async () => {
+    verifies('T3-order')
     const store = await open(where)
     for (const [callId, offset] of [
       [7, 20],
@@ -211,6 +215,7 @@ describe.each([
   })
 
   it('keeps no secret, no media and no more than the limit', async () => {
+    verifies('T6-media')
     const store = await open({ ...where, redact: ['Password'], payloadBytes: 200 })
     store.begin(callStart({ input: { PASSWORD: 'hunter2', inputs: [{ type: 'image', value: 'aGVsbG8=' }] } }))
     store.end(
@@ -245,6 +250,7 @@ describe.each([
   })
 
   it('is found by agent, method, protocol, status and time, newest first, page by page', async () => {
+    verifies('T4-pages')
     const store = await open(where)
     for (let n = 1; n <= 5; n += 1) {
       const traceId = `T${n}`
@@ -328,6 +334,7 @@ describe.each([
 
 describe('the file', () => {
   it('may be read by its owner only', async () => {
+    verifies('T6-mode')
     await open()
     expect(statSync(join(folder.path, 'traces.db')).mode & 0o777).toBe(0o600)
   })
@@ -377,6 +384,7 @@ describe('the file', () => {
   })
 
   it('forgets traces older than the retention, and only those', async () => {
+    verifies('T6-retention')
     const DAY_MS = 86_400_000
     const first = await open()
     for (const [traceId, age] of [

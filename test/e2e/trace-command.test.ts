@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { verifies } from '../conformance/verifies.ts'
 import { type Bus, busCommand, busEnv, launch, startBus } from '../support/bus.ts'
 import { connectUnix } from '../support/line-client.ts'
 import { eventually } from '../support/waiting.ts'
@@ -34,6 +35,7 @@ describe('a trace of three levels', () => {
   }
 
   test('ls lists it, by control socket, by door and from the file', async () => {
+    verifies('8.6-trace')
     const sources = [
       ['--control', bus.control],
       ['--unix', workspace.path('bus.sock')],
@@ -57,6 +59,7 @@ describe('a trace of three levels', () => {
   })
 
   test('graph has a node for each call and an edge for each parent', async () => {
+    verifies('T10-svg')
     const svg = await run('graph', TRACE, '--control', bus.control)
     expect(svg.match(/class="[^"]*\bnode\b/g)).toHaveLength(4)
     expect(svg.match(/class="[^"]*\bedge\b/g)).toHaveLength(2)
@@ -72,6 +75,7 @@ describe('a trace of three levels', () => {
   })
 
   test('an unknown trace: exit 1, naming it', async () => {
+    verifies('T4-unknown')
     const { code, stderr } = await bus.run(['trace', 'show', 'nowhere', '--control', bus.control])
     expect([code, stderr]).toEqual([1, expect.stringContaining('"nowhere"')])
   })
@@ -108,6 +112,7 @@ describe('a trace of three levels', () => {
 })
 
 test('a configured collector gets every call as a span', async () => {
+  verifies('T8-spans')
   const bodies: string[] = []
   const server = createServer((request, response) => {
     let body = ''

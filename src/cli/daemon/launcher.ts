@@ -1,5 +1,5 @@
 /**
- * One worker that offers all agents of the registry: the kernel once more, behind the stdio door (registry.md).
+ * One worker that offers all agents of the registry: the kernel once more, behind the stdio door (spec R7).
  *
  * Every agent is a pool that starts on demand and is ended when idle; messages name it by `agentId`. It reads no
  * configuration and opens no socket. Secrets are in the environment of the agent they belong to and nowhere else. It ends

@@ -129,7 +129,7 @@ export class Launches {
     try {
       const agent = await this.#resolveAgent(id, launch, config, this.#log)
       const env = workerEnvironment({ ...launch, env: agent.env }, process.env)
-      return { command: agent.command, args: agent.args, env, cwd: launch.cwd }
+      return { command: agent.command, args: agent.args, env, cwd: launch.cwd, pipes: launch.pipes }
     } catch (error) {
       return { unavailable: error instanceof Error ? error.message : String(error) }
     }
@@ -145,8 +145,8 @@ export function absent(code: string, reason: string): WorkerProcess {
 
 async function commandOf(id: PoolId, launch: CommandLaunch | AgentLaunch, config: BusConfig): Promise<ProcessLaunch> {
   const env = workerEnvironment(launch, process.env)
-  const { cwd, args } = launch
-  if ('command' in launch) return { command: launch.command, args, env, cwd }
+  const { cwd, args, pipes } = launch
+  if ('command' in launch) return { command: launch.command, args, env, cwd, pipes }
   const program = fileURLToPath(new URL(`${launch.agent}/main.js`, AGENTS))
   const settings = launch.agent === 'registry' ? await launcherSettings(id, config) : { args: [], env: {} }
   return {
@@ -154,6 +154,7 @@ async function commandOf(id: PoolId, launch: CommandLaunch | AgentLaunch, config
     args: [program, ...settings.args, ...args],
     env: { ...settings.env, ...env },
     cwd,
+    pipes,
   }
 }
 

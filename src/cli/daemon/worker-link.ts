@@ -10,6 +10,18 @@ import { UNAVAILABLE } from './launches.ts'
 /** Makes lines of a chunk of output. */
 export type Framing = (chunk: Buffer) => Buffer
 
+/** One that is told to go, one that is stuck, and one whose group is all that is left of it. */
+const ENDS = {
+  end: (process: WorkerProcess) => process.stop('end'),
+  // Whoever has closed its stdin is leaving by itself, and may have last words (contract 7.1).
+  kill: (process: WorkerProcess) => (process.stdin.errored ? process.stop('kill') : process.terminate('kill')),
+  bury: async (process: WorkerProcess) => {
+    await process.kill('buried')
+    // Somebody who has left the group may hold the pipe for ever.
+    process.stdout.destroy()
+  },
+} as const
+
 export class WorkerLink {
   readonly channel: Channel
   readonly generation: number
@@ -48,11 +60,8 @@ export class WorkerLink {
   }
 
   /** Resolves when nobody of its group is left. */
-  async stop(how: 'end' | 'kill' | 'bury'): Promise<void> {
-    if (how !== 'bury') return this.#process.stop(how)
-    await this.#process.kill('buried')
-    // Somebody who has left the group may hold the pipe for ever.
-    this.#process.stdout.destroy()
+  stop(how: keyof typeof ENDS): Promise<void> {
+    return ENDS[how](this.#process)
   }
 
   kill(): Promise<void> {
