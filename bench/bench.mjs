@@ -4,6 +4,8 @@
  * A machine is never quiet: two things are compared only by rounds that take turns within the same minute, never by figures of
  * different runs.
  */
+import { hasNative, nativeRound } from './native.mjs'
+import { choosePlacement } from './placement.mjs'
 import { forgetPeakRss, peakRssMib } from './process-figures.mjs'
 import { startLoad, startTarget } from './targets.mjs'
 
@@ -18,7 +20,7 @@ export class Bench {
     this.start = start
   }
 
-  /** The wanted targets, started unless they run already; all others are stopped. A want is `{ kind, as?, ...options }`. */
+  /** The wanted targets, started unless they run already; all others are stopped. A want is `{ kind, as?, placement?, ...options }`. */
   async use(...wants) {
     const keys = wants.map((want) => JSON.stringify(want))
     for (const [key, target] of this.#targets) {
@@ -28,10 +30,11 @@ export class Bench {
     }
     for (const [index, key] of keys.entries()) {
       if (this.#targets.has(key)) continue
-      const { kind, as, ...options } = wants[index]
+      const { kind, as, placement, ...options } = wants[index]
       const target = await startTarget(kind, { ...options, ...this.start })
-      this.placement.placeSubject(target.pid)
-      this.placement.placeOthers(...target.workerPids)
+      target.placement = placement === undefined ? this.placement : choosePlacement(placement)
+      target.placement.placeSubject(target.pid)
+      target.placement.placeOthers(...target.workerPids)
       this.#targets.set(key, target)
     }
     return keys.map((key) => this.#targets.get(key))
@@ -47,23 +50,33 @@ export class Bench {
     return this.#loads.get(name)
   }
 
-  /** One round against `target`; figures per line count a round trip as two lines. */
+  /** One round against `target`; figures per line count a round trip as the lines that it carries. */
   async round(target, door, spec) {
     forgetPeakRss(target.pid)
     const { warmMs, roundMs } = this.pace
     const watch = { bus: [target.pid], worker: target.workerPids }
-    const figures = await this.load().ask('run', { address: target[door], warmMs, roundMs, ...spec, watch })
+    const order = { address: target[door], warmMs, roundMs, ...spec, watch }
+    const figures = await this.#run(target.placement, order)
     const { requestsPerSecond, p50Us, p99Us, busy, cpu, answered } = figures
     return {
       requestsPerSecond,
       p50Us,
       p99Us,
-      cpuUsPerLine: (cpu.bus * 1e6) / (2 * answered),
+      cpuUsPerLine: (cpu.bus * 1e6) / (target.lines * answered),
       peakRssMib: peakRssMib(target.pid),
       busyBus: busy.bus,
       busyWorker: busy.worker,
       busyLoad: busy.load,
     }
+  }
+
+  /** Many sessions, or laps before the round, are beyond the generator in C. */
+  #run(placement, order) {
+    const isPlain = order.sessions === undefined && order.ring === undefined && order.warmLaps === undefined
+    if (isPlain && hasNative()) return nativeRound(order, (pid) => placement.placeOthers(pid))
+    const load = this.load()
+    placement.placeOthers(load.pid)
+    return load.ask('run', order)
   }
 
   /** Rounds that take turns; the order within a pair alternates too. Each side is `() => round`; the first pair only warms up. */
@@ -95,6 +108,7 @@ function compare(pairs) {
     ...medians(pairs.map((pair) => pair.subject)),
     cpuRatio: ratioOf('cpuUsPerLine'),
     p50Ratio: ratioOf('p50Us'),
+    rateRatio: ratioOf('requestsPerSecond'),
     limit,
     pairs: pairs.length,
   }

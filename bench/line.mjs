@@ -12,6 +12,7 @@ const FIRST_ID = 1_000_000_000
 export const NEWLINE = 10
 export const ID_AT = HEAD.length
 export const ID_DIGITS = String(FIRST_ID).length
+export const SESSION_DIGITS = 8
 export const PATCH_AT = ID_AT + ID_DIGITS
 /** What the worker writes over `ASKS`: a result in place of method and params. */
 export const PATCH = Buffer.from(`${ANSWERS}${'e'.repeat(ASKS.length - ANSWERS.length - '","p":'.length)}","p":`)
@@ -41,7 +42,7 @@ const PAYLOADS = {
 
 /** The text after the id: the same for every line of one shape, except for the session. */
 function tailOf({ lineBytes, shape, session }) {
-  const end = `}${session === undefined ? '' : `,"sessionId":"s${String(session).padStart(8, '0')}"`}}\n`
+  const end = `}${session === undefined ? '' : `,"sessionId":"s${String(session).padStart(SESSION_DIGITS, '0')}"`}}\n`
   const room = lineBytes - PATCH_AT - ASKS.length - end.length
   if (room < 8)
     throw new Error(`a line of ${lineBytes} bytes has no room for the layout; use at least ${lineBytes - room + 8}`)

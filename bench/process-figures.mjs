@@ -35,11 +35,11 @@ export const peakRssMib = (pid) => memoryField(pid, 'VmHWM')
 /** Lets the peak begin anew from what the process holds now. */
 export const forgetPeakRss = (pid) => writeFileSync(`/proc/${pid}/clear_refs`, '5')
 
-/** The Node processes that run `script` with `word` among its arguments. */
-export function pidsRunning(script, word) {
+/** The processes that run `program`, or Node with it, and have `word` among their arguments. */
+export function pidsRunning(program, word) {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
-    .filter((pid) => commandLine(pid)[1] === script && commandLine(pid).includes(word))
+    .filter((pid) => commandLine(pid).slice(0, 2).includes(program) && commandLine(pid).includes(word))
     .map(Number)
 }
 

@@ -16,6 +16,7 @@ const columns = [
   ['limit', (row) => cell(row.limit?.cpuUsPerLine, fixed(3))],
   ['CPU ratio', (row) => cell(row.cpuRatio, fixed(2))],
   ['p50 ratio', (row) => cell(row.p50Ratio, fixed(2))],
+  ['rate ratio', (row) => cell(row.rateRatio, fixed(2))],
   ['bus busy', (row) => cell(row.busyBus, percent)],
   ['worker busy', (row) => cell(row.busyWorker, percent)],
   ['load busy', (row) => cell(row.busyLoad, percent)],
@@ -25,8 +26,9 @@ const columns = [
 
 const cell = (value, spell) => (value === undefined || Number.isNaN(value) ? '' : spell(value))
 
-function judgementText({ figure, value, max, aim, reached }) {
+function judgementText({ figure, value, max, min, aim, reached }) {
   const verdict = reached ? 'reached' : 'MISSED'
+  if (min !== undefined) return `${figure} ${value.toFixed(2)} ≥ ${min}: ${verdict}`
   const aimText = aim === undefined ? '' : ` (aim ${aim}${value <= aim ? ', reached' : ''})`
   return `${figure} ${value.toFixed(2)} ≤ ${max}: ${verdict}${aimText}`
 }
@@ -35,7 +37,7 @@ export function judge(figures, targets) {
   return targets?.map((target) => ({
     ...target,
     value: figures[target.figure],
-    reached: figures[target.figure] <= target.max,
+    reached: figures[target.figure] <= (target.max ?? Infinity) && figures[target.figure] >= (target.min ?? -Infinity),
   }))
 }
 
@@ -67,7 +69,7 @@ const failed = (row, spell) =>
   spell === columns[0][1] ? row.name : spell === columns.at(-1)[1] ? `not measured: ${row.error}` : ''
 
 const LEGEND = `A request and its answer are two lines. CPU is the time of the bus process alone. Ratios are medians over rounds that take turns with the
-limit: the blind pipe for \`1c-1w\` rows, the same bus with little of it for \`against\` rows. A row is named door, length of a line, clients,
+limit: the blind pipe for \`1c-1w\` and \`bar\` rows (a server that only echoes for \`bar-20c-4w-1\`), the same bus with little of it for \`against\` rows. A row is named door, length of a line, clients,
 workers, requests in flight per client. Busy is the share of one core; of several workers the busiest counts.`
 
 export function markdownOf({ machine: { node, cpu, cores, loadAverage }, mode, placement, rows }) {

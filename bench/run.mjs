@@ -9,9 +9,11 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { Bench } from './bench.mjs'
+import { hasNative } from './native.mjs'
 import { choosePlacement, PLACEMENT_NAMES } from './placement.mjs'
 import { topFunctions } from './profile.mjs'
 import { judge, machine, markdownOf, tableOf } from './report.mjs'
+import { barRows } from './rows/bars.mjs'
 import { memoryRows, soakRows } from './rows/memory.mjs'
 import { scaleRows } from './rows/scale.mjs'
 import { noiseRows, trafficRows } from './rows/traffic.mjs'
@@ -24,8 +26,11 @@ const USAGE = `Usage: npm run bench -- [--quick] [--soak] [--only NAME] [--profi
   --only NAME       only rows whose name contains NAME; the kept result stays as it is
   --profile         run the bus with --cpu-prof and print where its time went (its figures are then worth less)
   --program FILE    measure another build of the bus than dist/cli/main.js; the kept result stays as it is
-  --placement NAME  ${PLACEMENT_NAMES.join(', ')}: the bus on a core of its own (default), all on one core, or as the scheduler likes
+  --placement NAME  ${PLACEMENT_NAMES.join(', ')}: the bus on a core of its own (default), all on one core, or as the scheduler likes;
+                    rows named bar-... choose their own: they are what the bus is held to
   --list            print the names of all rows
+
+Load generator and worker are compiled from bench/native where there is a gcc; else those in JavaScript are used.
 `
 
 const PACES = {
@@ -107,7 +112,7 @@ function keep(name, report) {
 
 async function main({ quick, soak, profile, list, help, only, program, placement }) {
   if (help) return console.log(USAGE)
-  const all = soak ? soakRows : [...wireRows, ...noiseRows, ...trafficRows, ...scaleRows, ...memoryRows]
+  const all = soak ? soakRows : [...barRows, ...wireRows, ...noiseRows, ...trafficRows, ...scaleRows, ...memoryRows]
   const rows = all.filter((row) => row.name.includes(only))
   if (rows.length === 0) throw new Error(`no row is named like ${only}; see --list`)
   if (list) return console.log(rows.map((row) => row.name).join('\n'))
@@ -121,7 +126,7 @@ async function main({ quick, soak, profile, list, help, only, program, placement
   const bench = new Bench(PACES[mode], placed, { program, profileFolder })
   const measured = await measureAll(rows, bench).finally(() => bench.close())
   console.log(
-    `placement: ${placed.name}; load average before: ${before.loadAverage.toFixed(1)}\n\n${tableOf(measured)}`,
+    `placement: ${placed.name}; peers in ${hasNative() ? 'C' : 'JavaScript'}; load average before: ${before.loadAverage.toFixed(1)}\n\n${tableOf(measured)}`,
   )
   if (profile) console.log(`\nOwn time of the bus:\n${topFunctions(profileFolder)}`)
   if (profile) rmSync(profileFolder, { recursive: true })

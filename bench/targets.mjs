@@ -11,6 +11,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { hasNative, nativeWorker } from './native.mjs'
 import { pidsRunning } from './process-figures.mjs'
 
 const here = (name) => fileURLToPath(new URL(name, import.meta.url))
@@ -22,6 +23,7 @@ const STOP_LIMIT_MS = 15_000
 
 /** How a kind of target is put on the command line. */
 const commands = {
+  floor: ({ unix, port }) => [here('floor.mjs'), unix, String(port)],
   pipe: ({ unix, port, worker }) => [here('blind-pipe.mjs'), unix, String(port), ...worker],
   bus: ({ program, folder, unix, port, worker, workers, limits }) => {
     const config = join(folder, 'stdio-bus.json')
@@ -32,22 +34,29 @@ const commands = {
   },
 }
 
-/** A running target: its addresses, its own pid and those of its workers. */
+/** A running target: its addresses, its own pid and those of its workers; `lines` is what it carries for a request. */
 export async function startTarget(kind, { lineBytes, workers = 1, limits = {}, program = PROGRAM, profileFolder }) {
   if (kind === 'bus' && !existsSync(program)) throw new Error(`${program} is missing: run \`npm run build\` first`)
   const folder = mkdtempSync(join(tmpdir(), 'stdio-bus-bench-'))
   const unix = join(folder, 'bench.sock')
   const port = await freePort()
-  const worker = [process.execPath, WORKER, String(lineBytes), folder]
+  const worker = hasNative() ? nativeWorker(lineBytes, folder) : [process.execPath, WORKER, String(lineBytes), folder]
   const profile = profileFolder && kind === 'bus' ? ['--cpu-prof', `--cpu-prof-dir=${profileFolder}`] : []
   const command = commands[kind]({ program, folder, unix, port, worker, workers, limits })
   const child = spawn(process.execPath, [...profile, ...command], { stdio: ['ignore', 'ignore', 'pipe'] })
   const log = keepLast(child.stderr)
-  const target = { kind, pid: child.pid, unix: { path: unix }, tcp: { host: '127.0.0.1', port }, log }
+  const target = {
+    kind,
+    pid: child.pid,
+    unix: { path: unix },
+    tcp: { host: '127.0.0.1', port },
+    log,
+    lines: kind === 'floor' ? 1 : 2,
+  }
   target.stop = () => stop(child, folder)
   try {
     await reachable(target, child)
-    target.workerPids = await workerPids(folder, workers)
+    target.workerPids = await workerPids(worker[hasNative() ? 0 : 1], folder, workers)
   } catch (error) {
     await target.stop()
     throw new Error(`the ${kind} did not start: ${error.message}\n${log.text}`)
@@ -101,9 +110,9 @@ function answers(address) {
 }
 
 /** Found by their command line, not as children: the bus may put a process of its own between itself and a worker. */
-async function workerPids(folder, workers) {
+async function workerPids(program, folder, workers) {
   for (const deadline = performance.now() + START_LIMIT_MS; ; await sleep(20)) {
-    const pids = pidsRunning(WORKER, folder)
+    const pids = pidsRunning(program, folder)
     if (pids.length >= workers) return pids
     if (performance.now() > deadline)
       throw new Error(`${pids.length} of ${workers} workers run after ${START_LIMIT_MS} ms`)

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import asc from 'assemblyscript/asc'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-const PAGES = '19'
+const PAGES = '20'
 
 /** The text of the generated file. */
 export async function compileScanner() {

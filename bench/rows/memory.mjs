@@ -43,10 +43,10 @@ async function soak(bench) {
 }
 
 export const memoryRows = [
-  { name: 'memory-idle', targets: [{ figure: 'rssMib', max: 70 }], measure: idle },
+  { name: 'memory-idle', targets: [{ figure: 'rssMib', max: 65 }], measure: idle },
   {
     name: 'memory-5000-idle-clients',
-    targets: [{ figure: 'kibPerClient', max: 20 }],
+    targets: [{ figure: 'kibPerClient', max: 6.2 }],
     descriptors: IDLE_CLIENTS + 200,
     measure: idleClients,
   },

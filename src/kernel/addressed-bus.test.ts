@@ -135,17 +135,13 @@ class Rig {
       }
       if (action.do === 'stop-worker' && action.how !== 'bury') this.stops.push(this.#names.get(action.worker)!)
     }
-    for (const peer of this.#bus.takeDirty()) {
-      const lines = Buffer.concat(peer.outbox.take()).toString().split('\n').filter(Boolean)
+    for (const write of this.#bus.takeWrites()) {
+      const lines = Buffer.concat(write.buffers).toString().split('\n').filter(Boolean)
       const messages = lines.map((line) => JSON.parse(line))
-      if (peer.kind === 'client') {
-        this.atClient.push(...messages)
-        this.apply({ type: 'client-wrote', client: peer.id, pendingBytes: 0 })
-        continue
-      }
-      const name = peer.pool.spec.id
-      this.atAgent.set(name, [...(this.atAgent.get(name) ?? []), ...messages])
-      this.apply({ type: 'worker-wrote', worker: peer.id, generation: peer.generation, pendingBytes: 0 })
+      const name = write.kind === 'worker' ? this.#names.get(write.id)! : undefined
+      if (name === undefined) this.atClient.push(...messages)
+      else this.atAgent.set(name, [...(this.atAgent.get(name) ?? []), ...messages])
+      this.#perform(this.#bus.wrote(write, 0, this.nowMs))
     }
   }
 }

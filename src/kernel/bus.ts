@@ -8,7 +8,7 @@ import { callerOf } from './calls.ts'
 import { Core } from './core.ts'
 import type { DialectTable } from './dialect-table.ts'
 import { Dialects } from './dialects.ts'
-import type { Action, BusEvent } from './events.ts'
+import type { Action, BusEvent, Write } from './events.ts'
 import { faultLine, faultOf } from './faults.ts'
 import { Flow } from './flow.ts'
 import { FIXED } from './limits.ts'
@@ -74,13 +74,32 @@ export class Bus {
     return this.#run(nowMs, () => (this.#apply[event.type] as (event: BusEvent) => void)(event))
   }
 
-  /** Peers with something to be written; the caller hands it to the system and reports with `*-wrote`. */
-  takeDirty(): readonly Peer[] {
+  /** What is to be written now; the caller hands each to the system and reports it with `wrote`. */
+  takeWrites(): readonly Write[] {
     const { dirty } = this.#core
     if (dirty.length === 0) return dirty
     this.#core.dirty = []
-    for (const peer of dirty) peer.isDirty = false
+    let count = 0
+    for (const peer of dirty) {
+      peer.isDirty = false
+      if (peer.outbox.isStalled || peer.outbox.isEmpty) continue
+      peer.outbox.take()
+      dirty[count++] = peer
+    }
+    dirty.length = count
     return dirty
+  }
+
+  /** The system has been given `write` and still holds `pendingBytes`; when it holds none later, an event says so. */
+  wrote(write: Write, pendingBytes: number, nowMs: number): readonly Action[] {
+    this.#core.nowMs = Math.max(nowMs, this.#core.nowMs)
+    this.#core.actions = []
+    if (write.kind === 'client') this.#withClient(write.id, (client) => this.#clientWrote(client, pendingBytes))
+    else {
+      const of = { worker: write.id, generation: write.generation }
+      this.#withWorker(of, (worker) => this.#workerWrote(worker, pendingBytes))
+    }
+    return this.#conclude()
   }
 
   /** When a `tick` is due. */
@@ -97,6 +116,10 @@ export class Bus {
     this.#core.actions = []
     this.#core.timers.fire(this.#core.nowMs)
     change()
+    return this.#conclude()
+  }
+
+  #conclude(): readonly Action[] {
     while (this.#board.waiting.settle() || this.#flow.settle()) {}
     if (this.#core.phase !== 'running') this.#proceedShutdown()
     this.#stuck.arm()

@@ -128,15 +128,11 @@ class World {
   /** Everything that is queued is read at once. */
   #drain(): void {
     for (let event = this.#events.shift(); event !== undefined; event = this.#events.shift()) this.#tell(event)
-    for (let dirty = this.#bus.takeDirty(); dirty.length > 0; dirty = this.#bus.takeDirty()) {
-      for (const peer of dirty) {
-        const lines = Buffer.concat([...peer.outbox.take()])
-          .toString()
-          .split('\n')
-          .filter(Boolean)
-        if (peer.kind === 'client') this.#tell({ type: 'client-wrote', client: peer.id, pendingBytes: 0 })
-        else this.#tell({ type: 'worker-wrote', worker: peer.id, generation: peer.generation, pendingBytes: 0 })
-        for (const line of lines) this.#read(peer, JSON.parse(line))
+    for (let writes = this.#bus.takeWrites(); writes.length > 0; writes = this.#bus.takeWrites()) {
+      for (const write of writes) {
+        const lines = Buffer.concat(write.buffers).toString().split('\n').filter(Boolean)
+        this.#perform(this.#bus.wrote(write, 0, this.#nowMs))
+        for (const line of lines) this.#read(write, JSON.parse(line))
       }
     }
   }

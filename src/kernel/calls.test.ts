@@ -63,11 +63,9 @@ class Desk {
   /** What waits to be written to each peer, as text, and is taken by it. */
   written(): Record<string, string> {
     const lines: Record<string, string> = {}
-    for (const peer of this.#bus.takeDirty()) {
-      const text = Buffer.concat([...peer.outbox.take()]).toString()
-      lines[`${peer.kind} ${peer.id}`] = text
-      if (peer.kind === 'client') this.apply({ type: 'client-wrote', client: peer.id, pendingBytes: 0 })
-      else this.apply({ type: 'worker-wrote', worker: peer.id, generation: 1, pendingBytes: 0 })
+    for (const write of this.#bus.takeWrites()) {
+      lines[`${write.kind} ${write.id}`] = Buffer.concat(write.buffers).toString()
+      this.actions.push(...this.#bus.wrote(write, 0, this.#nowMs))
     }
     return lines
   }

@@ -27,10 +27,7 @@ export class Core {
   /** Only where workers choose ids without knowing of each other, and their clients do not tell them apart. */
   readonly sessionNames: SessionNames | undefined
   readonly timers = new Timers()
-  readonly owed = new Owed(
-    () => this.nowMs,
-    (timer) => this.timers.cancel(timer),
-  )
+  readonly owed = new Owed(() => this.nowMs, this.timers)
   readonly dropped = new Map<DropReason, number>()
   readonly refused = new Map<Reason, number>()
   readonly totals = { linesFromClients: 0, linesFromWorkers: 0, clients: 0, restarts: 0 }

@@ -2,7 +2,7 @@
  * What the kernel is told and what it asks for, as plain data: both can be recorded, compared and replayed.
  *
  * The kernel never calls the shell. It is given one event with the time, and answers with actions; the bytes to be written
- * wait in the outboxes of the peers that `write` names.
+ * are asked for.
  */
 import type { ErrorObject } from '../wire/jsonrpc.ts'
 import type { Observed } from './observation.ts'
@@ -19,6 +19,7 @@ export type CallerId =
   | { readonly kind: 'client'; readonly client: ClientId; readonly door: Door }
   | ({ readonly kind: 'worker'; readonly pool: PoolId } & WorkerProcessId)
 
+/** The bytes that were received are lent: they lie in memory that is filled again as soon as they are applied. */
 export type BusEvent =
   | {
       readonly type: 'client-opened'
@@ -79,6 +80,15 @@ export type BusEvent =
   | { readonly type: 'tick' }
   | { readonly type: 'reload'; readonly spec: BusSpec }
   | { readonly type: 'shutdown'; readonly at: 'leisure' | 'once' }
+
+/**
+ * Bytes that are to be handed to the system for one peer, in order. Whoever has taken it reports it with `bus.wrote`; its
+ * buffers are the kernel's again as soon as the system holds none of them.
+ */
+export type Write = { readonly buffers: readonly Buffer[] } & (
+  | { readonly kind: 'client'; readonly id: ClientId; readonly isInternal: boolean }
+  | { readonly kind: 'worker'; readonly id: WorkerId; readonly generation: number }
+)
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 

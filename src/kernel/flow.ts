@@ -9,6 +9,7 @@ import { type Edit, splice } from '../wire/splice.ts'
 import type { Batches } from './batches.ts'
 import type { Core } from './core.ts'
 import { Gate } from './gate.ts'
+import { settleLentRuns } from './outbox.ts'
 import type { Peer } from './peers.ts'
 
 export interface FlowHost {
@@ -38,15 +39,12 @@ export class Flow {
     this.#host = host
   }
 
-  /** Bytes have come from `peer`. */
+  /** Bytes have come from `peer`; they are lent, so what must wait is copied. */
   receive(peer: Peer, chunk: Buffer): void {
     if (peer.isDeaf) return
-    if (peer.blockedOn !== undefined || peer.backlog.length > 0) {
-      peer.backlog.push(chunk)
-      peer.backlogBytes += chunk.length
-    } else {
-      this.#feed(peer, chunk, 0)
-    }
+    let taken = 0
+    if (peer.blockedOn === undefined && peer.backlog.length === 0) taken = this.#feed(peer, chunk, 0)
+    if (taken < chunk.length && !peer.isDeaf) this.#keepRest(peer, chunk, taken)
     this.account(peer)
   }
 
@@ -227,7 +225,8 @@ export class Flow {
       const from = source.backlogFrom
       source.backlogFrom = 0
       source.backlogBytes -= chunk.length
-      this.#feed(source, chunk, from)
+      const taken = this.#feed(source, chunk, from)
+      if (taken < chunk.length && !source.isDeaf) this.#setAside(source, chunk, taken)
     }
     this.account(source)
     if (source.blockedOn !== undefined || source.isDeaf) return
@@ -241,13 +240,23 @@ export class Flow {
     )
   }
 
-  #feed(peer: Peer, chunk: Buffer, from: number): void {
+  /** Takes lines from `chunk[from]` on until one of them stops the peer; returns how far it came. */
+  #feed(peer: Peer, chunk: Buffer, from: number): number {
     const source = this.#source
     this.#source = peer
     const taken = peer.splitter.push(chunk, from, (bytes, start, end) => this.#take(peer, bytes, start, end))
     this.#source = source
-    if (peer.splitter.overflowed && !peer.isDeaf) this.#host.overflowed(peer)
-    else if (taken < chunk.length && !peer.isDeaf) this.#setAside(peer, chunk, taken)
+    settleLentRuns()
+    if (!peer.splitter.overflowed) return taken
+    if (!peer.isDeaf) this.#host.overflowed(peer)
+    return chunk.length
+  }
+
+  #keepRest(peer: Peer, chunk: Buffer, from: number): void {
+    const rest = Buffer.allocUnsafeSlow(chunk.length - from)
+    chunk.copy(rest, 0, from)
+    peer.backlog.push(rest)
+    peer.backlogBytes += rest.length
   }
 
   /** The part of a chunk that was not looked at keeps the chunk: it is counted whole. */

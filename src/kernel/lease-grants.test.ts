@@ -39,9 +39,10 @@ class Rig {
 
   apply(event: BusEvent): void {
     this.#perform(this.#bus.apply(event, this.#nowMs))
-    for (const peer of this.#bus.takeDirty()) {
-      const lines = Buffer.concat(peer.outbox.take()).toString().split('\n').filter(Boolean)
-      this.#at(`${peer.kind} ${peer.id}`).push(...lines.map((line) => JSON.parse(line)))
+    for (const write of this.#bus.takeWrites()) {
+      const lines = Buffer.concat(write.buffers).toString().split('\n').filter(Boolean)
+      this.#at(`${write.kind} ${write.id}`).push(...lines.map((line) => JSON.parse(line)))
+      this.#perform(this.#bus.wrote(write, 0, this.#nowMs))
     }
   }
 

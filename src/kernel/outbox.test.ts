@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { LineSplitter } from '../wire/frame.ts'
-import { Outbox } from './outbox.ts'
+import { Outbox, settleLentRuns } from './outbox.ts'
 
 /** A peer that takes what it is given, at once or some of it. */
 function drain(outbox: Outbox): string {
@@ -142,6 +142,54 @@ describe('outbox', () => {
           expect(seen[0] === expected[0] && seen[1] === expected[1]).toBe(true)
         },
       ),
+      { numRuns: 60 },
+    )
+  })
+
+  test('8.3 what was read into one memory for all arrives as it was sent, however slow its readers are', () => {
+    const length = fc.oneof(
+      fc.nat(200),
+      fc.integer({ min: 3_000, max: 20_000 }),
+      fc.integer({ min: 30_000, max: 64_000 }),
+    )
+    const read = fc.record({
+      lengths: fc.array(length, { minLength: 1, maxLength: 6 }),
+      to: fc.nat(1),
+      drains: fc.nat(3),
+      isStalled: fc.boolean(),
+    })
+    const memory = Buffer.allocUnsafeSlow(65_536)
+    fc.assert(
+      fc.property(fc.array(read, { maxLength: 25 }), (reads) => {
+        const splitter = new LineSplitter(1_000_000)
+        const outboxes = [new Outbox(1_000_000), new Outbox(1_000_000)]
+        const expected = ['', '']
+        const seen = ['', '']
+        let letter = 0
+        for (const { lengths, to, drains, isStalled } of reads) {
+          const sent = lengths.map((length) => `${String.fromCharCode(97 + (letter++ % 26)).repeat(length)}\n`).join('')
+          for (let at = 0; at < sent.length; at += memory.length) {
+            const chunk = memory.subarray(0, memory.write(sent.slice(at, at + memory.length), 'latin1'))
+            splitter.push(chunk, 0, (bytes, start, end) => {
+              outboxes[to]!.append(bytes, start, end + 1)
+              return true
+            })
+            settleLentRuns()
+            memory.fill('#')
+          }
+          expected[to] += sent
+          for (const [index, outbox] of outboxes.entries()) {
+            if ((drains & (index + 1)) === 0 || outbox.isEmpty) continue
+            const taken = outbox.take()
+            if (isStalled) outbox.wrote(1)
+            seen[index] += Buffer.concat(taken).latin1Slice()
+            outbox.wrote(0)
+          }
+        }
+        for (const [index, outbox] of outboxes.entries()) seen[index] += drain(outbox)
+        expect(seen[0] === expected[0] && seen[1] === expected[1]).toBe(true)
+        expect(outboxes.map(({ retainedBytes }) => retainedBytes)).toEqual([0, 0])
+      }),
       { numRuns: 60 },
     )
   })

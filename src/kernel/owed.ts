@@ -13,7 +13,7 @@ import type { Dialect } from './dialects.ts'
 import { FIXED } from './limits.ts'
 import type { Client, Worker } from './peers.ts'
 import type { Route } from './route.ts'
-import type { Timer } from './timers.ts'
+import type { Timer, Timers } from './timers.ts'
 import type { SessionId } from './vocabulary.ts'
 
 export class Request {
@@ -138,7 +138,7 @@ const STRAY_MS = 5_000
 
 export class Owed {
   readonly #nowMs: () => number
-  readonly #cancelTimer: (timer: Timer) => void
+  readonly #timers: Timers
   /** Told of every request at a worker that its client gives up. */
   onDisowned: (request: Request) => void = () => {}
   #nextAlias = FIRST_ALIAS
@@ -146,9 +146,9 @@ export class Owed {
   /** Requests at workers. */
   size = 0
 
-  constructor(nowMs: () => number, cancelTimer: (timer: Timer) => void) {
+  constructor(nowMs: () => number, timers: Timers) {
     this.#nowMs = nowMs
-    this.#cancelTimer = cancelTimer
+    this.#timers = timers
   }
 
   // ---- requests ----
@@ -190,7 +190,7 @@ export class Owed {
     const { worker, client } = request
     if (request.isSettled) return
     request.isSettled = true
-    if (request.timer !== undefined) this.#cancelTimer(request.timer)
+    if (request.timer !== undefined) this.#timers.cancel(request.timer)
     if (client !== undefined) this.#unlink(request, client)
     if (worker === undefined) return
     worker.outstanding.delete(request.key)
@@ -209,7 +209,7 @@ export class Owed {
     request.formerClient = client
     request.client = undefined
     request.strayUntilMs = worker.strayUntilMs = this.#nowMs() + STRAY_MS
-    if (request.timer !== undefined) this.#cancelTimer(request.timer)
+    if (request.timer !== undefined) this.#timers.cancel(request.timer)
     request.timer = undefined
     this.#addOwnerless(request, worker)
     this.onDisowned(request)

@@ -54,6 +54,11 @@ abstract class PeerBase {
     this.gate = new Gate(this as unknown as Peer)
   }
 
+  /** What the shell has been given to write. */
+  get buffers(): readonly Buffer[] {
+    return this.outbox.handed
+  }
+
   get retainedBytes(): number {
     const { outbox, splitter, batches, backlogBytes, heldBytes } = this
     return outbox.retainedBytes + splitter.retainedBytes + backlogBytes + heldBytes + (batches?.bytes ?? 0)

@@ -8,7 +8,7 @@ import { FIELD } from '../wire/fields.ts'
 import type { ClientRow } from './dialect-table.ts'
 import type { Bond } from './introductions.ts'
 import { FIXED } from './limits.ts'
-import type { Client, Worker } from './peers.ts'
+import type { Worker } from './peers.ts'
 import type { Route } from './route.ts'
 import type { Switchboard } from './switchboard.ts'
 
@@ -50,9 +50,9 @@ export class SharedDuties {
   }
 
   /** A new worker learns what the client had told the old one. */
-  takeUp({ client, worker, introduction }: Bond): void {
-    for (const uri of introduction.uris) this.#join(client, worker, uri)
-    if (worker.greeting === 'done') this.#tellLevel(worker)
+  takeUp(bond: Bond): void {
+    for (const uri of bond.introduction.uris) this.#join(bond, uri)
+    if (bond.worker.greeting === 'done') this.#tellLevel(bond)
   }
 
   /** An empty result, as a ping has it. */
@@ -62,16 +62,16 @@ export class SharedDuties {
   }
 
   /** The worker is told the most verbose level anybody wants; each client gets what it asked for. */
-  #setLevel(route: Route, { introduction, worker }: Bond): boolean {
-    const rank = introduction.dialect.rankOf(route.line.text(FIELD.level))
+  #setLevel(route: Route, bond: Bond): boolean {
+    const rank = bond.introduction.dialect.rankOf(route.line.text(FIELD.level))
     if (rank === -1) return false
-    introduction.level = rank
-    this.#tellLevel(worker)
+    bond.introduction.level = rank
+    this.#tellLevel(bond)
     return this.#pong(route)
   }
 
-  #tellLevel(worker: Worker): void {
-    const { words, levels } = worker.dialect!.table
+  #tellLevel({ worker, introduction: { dialect } }: Bond): void {
+    const { words, levels } = dialect.table
     let lowest = Number.POSITIVE_INFINITY
     for (const { introduction } of worker.bonds) lowest = Math.min(lowest, introduction.level ?? lowest)
     if (lowest === Number.POSITIVE_INFINITY || lowest === worker.level) return
@@ -105,10 +105,10 @@ export class SharedDuties {
     return false
   }
 
-  #join(client: Client, worker: Worker, uri: string): void {
+  #join({ client, worker, introduction: { dialect } }: Bond, uri: string): void {
     const subscribers = worker.subscriptions.get(uri)
     if (subscribers !== undefined) return void subscribers.add(client)
     worker.subscriptions.set(uri, new Set([client]))
-    this.#board.ask(worker, { method: worker.dialect!.table.words!.subscribe, params: { uri } })
+    this.#board.ask(worker, { method: dialect.table.words!.subscribe, params: { uri } })
   }
 }

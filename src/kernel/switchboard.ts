@@ -106,7 +106,7 @@ export class Switchboard {
     this.core.owed.send(request, line, worker)
   }
 
-  /** An exchange of the gateway's is on its way; it is not sent to a worker that does not read (spec N12). */
+  /** An exchange of the gateway's is on its way; it is not sent to a worker that does not read (spec N14). */
   mayExchange(client: Client, worker: Worker, request: Request | undefined): boolean {
     if (!worker.outbox.isFull) {
       this.core.actions.push({ do: 'routed', client: client.id, worker: worker.id, generation: worker.generation })

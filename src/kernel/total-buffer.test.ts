@@ -40,9 +40,9 @@ class Rig {
 
   apply(event: BusEvent): void {
     this.#perform(this.#bus.apply(event, this.#nowMs))
-    for (const peer of this.#bus.takeDirty()) {
-      const text = Buffer.concat(peer.outbox.take()).toString()
-      if (peer.kind === 'worker') this.atWorker += text
+    for (const write of this.#bus.takeWrites()) {
+      if (write.kind === 'worker') this.atWorker += Buffer.concat(write.buffers).toString()
+      this.#perform(this.#bus.wrote(write, 0, this.#nowMs))
     }
   }
 

@@ -19,6 +19,7 @@ import {
   VERDICT_UNSURE,
 } from './layout.ts'
 import { isCommonInteger, notedInteger, scanLine } from './line-scan.ts'
+import { recallText } from './recalled-texts.ts'
 import { scanFast, scanner } from './scanner.ts'
 
 export const SHAPE = { notJson: 0, bad: 1, request: 2, notification: 3, response: 4 } as const
@@ -123,7 +124,7 @@ export class Envelope {
   text(field: Field): string | undefined {
     const at = this.startOf(field)
     if (at === -1 || this.bytes[at] !== QUOTE) return undefined
-    if (this.#notes[NOTE_PLAIN + field] === 1) return this.bytes.latin1Slice(at + 1, this.endOf(field) - 1)
+    if (this.#notes[NOTE_PLAIN + field] === 1) return recallText(this.bytes, at + 1, this.endOf(field) - 1)
     return JSON.parse(this.bytes.utf8Slice(at, this.endOf(field)))
   }
 

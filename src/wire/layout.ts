@@ -58,3 +58,7 @@ export const MARGIN_BYTES = 64
 /** Where the open containers of deeply nested text are kept, a bit for each; text can open no more than it has bytes. */
 export const NESTING = TEXT + MAX_TEXT_BYTES + MARGIN_BYTES
 export const NESTING_BYTES = MAX_TEXT_BYTES / 8 + 8
+
+/** Where reads of sockets go: a line that lies there is scanned where it is. */
+export const READS = NESTING + NESTING_BYTES + MARGIN_BYTES
+export const READ_BYTES = 65536

@@ -6,6 +6,8 @@
  * owns it and it is left to the garbage collector: a buffer is never filled again while anybody may still read it.
  */
 const SMALLEST_BYTES = 64 * 1024
+/** At least so much of a buffer is used. */
+export const LEAST_LINE_BYTES = SMALLEST_BYTES / 2
 const LARGEST_BYTES = 4 * 1024 * 1024
 const MAX_SPARE_BYTES = 8 * 1024 * 1024
 
@@ -19,7 +21,7 @@ let released: ArrayBufferLike | undefined
 
 /** A buffer of at least `bytes`; `mostBytes` bounds what is added for the next read. */
 export function borrowLineBuffer(bytes: number, mostBytes: number): Buffer {
-  if (bytes < SMALLEST_BYTES / 2 || bytes > LARGEST_BYTES) return Buffer.allocUnsafeSlow(mostBytes)
+  if (bytes > LARGEST_BYTES || Math.max(2 * bytes, mostBytes) < SMALLEST_BYTES) return Buffer.allocUnsafeSlow(mostBytes)
   let size = SMALLEST_BYTES
   while (size < bytes) size *= 2
   const spare = spares.get(size)?.pop()
@@ -40,9 +42,14 @@ export function handOut<Result>(buffer: Buffer, use: () => Result): Result {
 
 /** A queue keeps a reference to the bytes of a line. */
 export function claimLineBuffer(bytes: Buffer, owner: object): void {
-  if (bytes.buffer !== released) return
+  if (released === undefined || bytes.buffer !== released) return
   const before = owners.get(bytes.buffer)
   owners.set(bytes.buffer, before === undefined || before === owner ? owner : null)
+}
+
+/** A queue has filled a buffer that it borrowed itself. */
+export function ownLineBuffer(buffer: Buffer, owner: object): void {
+  if (isKept(buffer.buffer)) owners.set(buffer.buffer, owner)
 }
 
 /** The bytes have left, or are forgotten; `isFree` when nothing of the system still reads them. */

@@ -36,7 +36,7 @@ describe('record and replay', () => {
     const { bus, file } = await record(['--record-payloads'])
     expect((await bus.run(['replay', file])).code).toBe(0)
     const rows = readFileSync(file, 'utf8').split('\n')
-    const taken = rows.findIndex((row) => row.startsWith('["take","client"'))
+    const taken = rows.findIndex((row) => row.startsWith('["write","client"'))
     expect(taken).toBeGreaterThan(0)
     rows[taken] = rows[taken]!.replace(/"[0-9a-f]{8}/, '"00000000')
     const changed = join(bus.workspace.folder, 'changed.ndjson')

@@ -107,12 +107,11 @@ export class Stage {
 
   /** Whatever waits to be written arrives at once. */
   #carry(): void {
-    for (const peer of this.#bus.takeDirty()) {
-      const lines = Buffer.concat(peer.outbox.take()).toString().split('\n').filter(Boolean)
-      const received = peer.kind === 'worker' ? this.atWorker : this.atClient
-      received.set(peer.id, [...(received.get(peer.id) ?? []), ...lines.map((line) => JSON.parse(line))])
-      if (peer.kind === 'client') this.#apply({ type: 'client-wrote', client: peer.id, pendingBytes: 0 })
-      else this.#apply({ type: 'worker-wrote', worker: peer.id, generation: peer.generation, pendingBytes: 0 })
+    for (const write of this.#bus.takeWrites()) {
+      const lines = Buffer.concat(write.buffers).toString().split('\n').filter(Boolean)
+      const received = write.kind === 'worker' ? this.atWorker : this.atClient
+      received.set(write.id, [...(received.get(write.id) ?? []), ...lines.map((line) => JSON.parse(line))])
+      this.#perform(this.#bus.wrote(write, 0, this.nowMs))
     }
   }
 }

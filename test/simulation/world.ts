@@ -4,11 +4,10 @@
  *
  * Every step draws from its own seed, so a run is a list of step numbers: leaving some out leaves the others as they were.
  */
-import type { InternalClient } from '../../src/cli/daemon/internal-client.ts'
 import { DIALECTS } from '../../src/dialects/index.ts'
 import { Bus } from '../../src/kernel/bus.ts'
 import type { Core } from '../../src/kernel/core.ts'
-import type { Action, BusEvent } from '../../src/kernel/events.ts'
+import type { Action, BusEvent, Write } from '../../src/kernel/events.ts'
 import type { Peer } from '../../src/kernel/peers.ts'
 import type { BusSpec, ClientId, PoolSpec, WorkerId } from '../../src/kernel/vocabulary.ts'
 import { Chance } from './chance.ts'
@@ -23,6 +22,7 @@ import { demand, Violation } from './violation.ts'
 
 const MAX_CLIENTS = 400
 const MAX_FLUSHES = 2_000
+const OVERWRITTEN = 0x23
 /** The longest chain of promises in the gateway is shorter. */
 const PROMISED_TICKS = 16
 
@@ -31,8 +31,9 @@ export interface Witness {
   readonly chance: () => number
   started(nowMs: number, actions: readonly Action[]): void
   applied(event: BusEvent, nowMs: number, actions: readonly Action[]): void
-  dirtyTaken(): void
-  taken(peer: Peer, buffers: readonly Buffer[]): void
+  writesTaken(): void
+  writing(write: Write): void
+  wrote(write: Write, pendingBytes: number, nowMs: number, actions: readonly Action[]): void
 }
 
 export interface Looking {
@@ -218,10 +219,16 @@ export class World {
     const isAlone = !this.isStopping && (this.bus.nextDeadlineMs() ?? Number.POSITIVE_INFINITY) > this.nowMs
     const actions = this.#guard(() => this.bus.apply(event, this.nowMs))
     this.#witness?.applied(event, this.nowMs, actions)
+    this.#act(actions, isAlone ? event : undefined)
+    // The shell reads everybody's bytes into the same memory.
+    if (event.type === 'client-received' || event.type === 'worker-received') event.bytes.fill(OVERWRITTEN)
+  }
+
+  #act(actions: readonly Action[], cause: BusEvent | undefined): void {
     this.#depth++
     this.#perform(actions)
     this.#depth--
-    this.#check(isAlone ? event : undefined)
+    this.#check(cause)
   }
 
   /** What the gateway has promised itself is kept before the next step; throws what went wrong on the way. */
@@ -349,38 +356,31 @@ export class World {
   /** What is queued is handed to the system, once per turn of the loop. */
   flush(): void {
     let rounds = 0
-    for (let dirty = this.bus.takeDirty(); dirty.length > 0; dirty = this.bus.takeDirty()) {
+    for (let writes = this.bus.takeWrites(); writes.length > 0; writes = this.bus.takeWrites()) {
       demand(rounds++ < MAX_FLUSHES, 'goes on', 'the bus writes without end')
-      this.#witness?.dirtyTaken()
-      for (const peer of dirty) if (!peer.outbox.isStalled) this.#write(peer)
+      this.#witness?.writesTaken()
+      for (const write of writes) this.#write(write)
     }
   }
 
-  #write(peer: Peer): void {
-    const exchange = peer.kind === 'client' ? this.desk?.exchanges.get(peer.id) : undefined
-    if (exchange !== undefined) return this.#writeToExchange(peer, exchange)
-    if (peer.kind === 'client') {
-      const client = this.#clientsById.get(peer.id)
-      if (client === undefined) return
-      const pendingBytes = client.pipe.write(this.#take(peer))
-      return this.apply({ type: 'client-wrote', client: peer.id, pendingBytes })
-    }
-    const worker = this.#slots.get(peer.id)
-    if (worker === undefined) return
-    const pendingBytes = worker.stdin.write(this.#take(peer))
-    this.apply({ type: 'worker-wrote', worker: peer.id, generation: peer.generation, pendingBytes })
+  #write(write: Write): void {
+    this.#witness?.writing(write)
+    const exchange = write.kind === 'client' ? this.desk?.exchanges.get(write.id) : undefined
+    this.#wrote(write, (exchange ?? this.#pipeOf(write))?.write(write.buffers) ?? 0)
+    if (exchange !== undefined) this.#guard(() => exchange.deliver())
   }
 
-  #writeToExchange(peer: Peer, exchange: InternalClient): void {
-    const pendingBytes = exchange.channel.write(this.#take(peer))
-    this.apply({ type: 'client-wrote', client: exchange.id, pendingBytes })
-    this.#guard(() => exchange.deliver())
+  #pipeOf(write: Write): { write(buffers: readonly Buffer[]): number } | undefined {
+    if (write.kind === 'client') return this.#clientsById.get(write.id)?.pipe
+    return this.#slots.get(write.id)?.stdin
   }
 
-  #take(peer: Peer): readonly Buffer[] {
-    const buffers = peer.outbox.take()
-    this.#witness?.taken(peer, buffers)
-    return buffers
+  #wrote(write: Write, pendingBytes: number): void {
+    this.moves++
+    this.tell(() => `[${this.nowMs}] wrote to ${write.kind} ${write.id}, ${pendingBytes} bytes pending`)
+    const actions = this.#guard(() => this.bus.wrote(write, pendingBytes, this.nowMs))
+    this.#witness?.wrote(write, pendingBytes, this.nowMs, actions)
+    this.#act(actions, undefined)
   }
 
   get core(): Core | undefined {

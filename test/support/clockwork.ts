@@ -93,13 +93,11 @@ export class Clockwork {
 
   #note(actions: readonly Action[]): void {
     for (const action of actions) if (action.do === 'spawn-worker') this.spawns.push({ ...action, atMs: this.nowMs })
-    for (const peer of this.#bus.takeDirty()) {
-      const text = Buffer.concat(peer.outbox.take()).toString()
-      if (peer.kind === 'worker')
-        this.apply({ type: 'worker-wrote', worker: peer.id, generation: peer.generation, pendingBytes: 0 })
-      else this.apply({ type: 'client-wrote', client: peer.id, pendingBytes: 0 })
-      if (peer.kind === 'client')
+    for (const write of this.#bus.takeWrites()) {
+      const text = Buffer.concat(write.buffers).toString()
+      if (write.kind === 'client')
         for (const line of text.split('\n').filter(Boolean)) this.said.push({ atMs: this.nowMs, line })
+      this.#note(this.#bus.wrote(write, 0, this.nowMs))
     }
   }
 }

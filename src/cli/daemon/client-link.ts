@@ -7,13 +7,13 @@
 import type { Duplex } from 'node:stream'
 import type { BusEvent } from '../../kernel/events.ts'
 import type { ClientId } from '../../kernel/vocabulary.ts'
-import { Channel } from './channel.ts'
 import { FairReader } from './fair-reader.ts'
+import { type Writer, writerOf } from './handles.ts'
 
 const LINGER_MS = 1_000
 
 export class ClientLink {
-  readonly channel: Channel
+  readonly write: Writer
   readonly #socket: Duplex
   readonly #client: ClientId
   readonly #tell: (event: BusEvent) => void
@@ -22,12 +22,12 @@ export class ClientLink {
 
   constructor(client: ClientId, socket: Duplex, tell: (event: BusEvent) => void) {
     this.#client = client
-    this.#socket = socket
     this.#tell = tell
-    this.channel = new Channel(socket, () => tell({ type: 'client-wrote', client, pendingBytes: 0 }))
     this.#reader = new FairReader(socket, (bytes) => {
       if (!this.#isClosing) tell({ type: 'client-received', client, bytes })
     })
+    this.#socket = this.#reader.stream
+    this.write = writerOf(this.#socket, () => tell({ type: 'client-wrote', client, pendingBytes: 0 }))
   }
 
   /** From now on what comes is told. */
@@ -35,7 +35,6 @@ export class ClientLink {
     const client = this.#client
     const socket = this.#socket
     socket.on('error', () => socket.destroy())
-    this.#reader.open()
     socket.on('end', () => {
       this.#reader.flush()
       if (this.#isClosing) socket.destroy()
@@ -45,6 +44,7 @@ export class ClientLink {
       this.#reader.flush()
       this.#tell({ type: 'client-closed', client })
     })
+    this.#reader.resume()
   }
 
   pause(): void {

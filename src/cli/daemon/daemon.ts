@@ -1,17 +1,16 @@
 /**
  * Carries bytes and news between the kernel and the world, and decides nothing.
  *
- * Everything that happens becomes an event; every action is performed in order. What the first chunk of a turn of the loop
- * brings is written at once, so that whoever gets it can begin; what the others bring leaves together at the end of the
- * turn. All of it runs in one thread.
+ * Everything that happens becomes an event; every action is performed in order. What comes alone, or is much, is written
+ * at once; what comes in one turn of the loop with something else leaves together with it at the end of the turn. All of
+ * it runs in one thread.
  */
 import type { Duplex } from 'node:stream'
 import { DIALECTS } from '../../dialects/index.ts'
 import { Bus } from '../../kernel/bus.ts'
-import type { Action, BusEvent, CallerId } from '../../kernel/events.ts'
+import type { Action, BusEvent, CallerId, Write } from '../../kernel/events.ts'
 import { IdTable } from '../../kernel/id-table.ts'
 import type { Observed } from '../../kernel/observation.ts'
-import type { Peer } from '../../kernel/peers.ts'
 import type { BusSnapshot } from '../../kernel/snapshot.ts'
 import type { BusSpec, ClientId, Door, PoolId, WorkerId } from '../../kernel/vocabulary.ts'
 import { WorkerProcess } from '../../process/worker-process.ts'
@@ -52,7 +51,11 @@ export interface DaemonOptions {
   readonly finished: () => void
 }
 
-const BRINGS_BYTES: ReadonlySet<BusEvent['type']> = new Set(['client-received', 'worker-received'])
+const LONGEST_TIMER_MS = 2 ** 30
+/** So much is worth a write of its own. */
+const AT_ONCE_BYTES = 16 * 1024
+/** Between two reads of one turn there is less time than this. */
+const TURN_GAP_MS = 0.006
 
 export class Daemon {
   readonly #bus: Bus
@@ -68,6 +71,12 @@ export class Daemon {
   /** Clients towards which somebody waits for room. */
   readonly #roomWaiters = new Map<ClientId, (() => void)[]>()
   #isFlushDue = false
+  /** An event is being applied, or its bytes are being written: what happens meanwhile is a part of that. */
+  #isBusy = false
+  /** The time of the event at hand. */
+  #atMs = 0
+  /** Since when no peer has sent anything. */
+  #quietSinceMs = 0
   #timer: NodeJS.Timeout | undefined
   #timerAtMs = Number.POSITIVE_INFINITY
 
@@ -78,20 +87,37 @@ export class Daemon {
   }
 
   start(): void {
-    const atMs = nowMs()
-    const actions = this.#bus.start(atMs)
-    this.#recorder?.started(atMs, actions)
-    this.#perform(actions)
+    this.#readClock()
+    const actions = this.#bus.start(this.#atMs)
+    this.#recorder?.started(this.#atMs, actions)
+    for (const action of actions) this.#do(action)
+    this.#flushInTime()
   }
 
   apply(event: BusEvent): void {
+    if (this.#isBusy) return this.#apply(event)
+    const timeMs = this.#readClock()
+    const bringsBytes = event.type === 'client-received' || event.type === 'worker-received'
+    const isAlone =
+      bringsBytes &&
+      (event.bytes.length >= AT_ONCE_BYTES || (!this.#isFlushDue && timeMs - this.#quietSinceMs > TURN_GAP_MS))
+    this.#isBusy = true
+    try {
+      this.#apply(event)
+      if (isAlone) this.#writeAll()
+    } finally {
+      this.#isBusy = false
+    }
+    if (isAlone) this.#armTimer()
+    else this.#flushInTime()
+    if (bringsBytes) this.#quietSinceMs = performance.now()
+  }
+
+  #apply(event: BusEvent): void {
     if (event.type === 'client-closed') this.#forget(event.client)
-    const isFirstOfTurn = !this.#isFlushDue
-    const atMs = nowMs()
-    const actions = this.#decide(event, atMs)
-    this.#recorder?.applied(event, atMs, actions)
-    this.#perform(actions)
-    if (isFirstOfTurn && BRINGS_BYTES.has(event.type)) this.#writeDirty()
+    const actions = this.#decide(event, this.#atMs)
+    this.#recorder?.applied(event, this.#atMs, actions)
+    for (const action of actions) this.#do(action)
     if (this.#roomWaiters.size > 0) this.#admitWaiters()
   }
 
@@ -169,14 +195,6 @@ export class Daemon {
   /** A second signal: no more waiting for anybody. */
   async killAll(): Promise<void> {
     await Promise.all([...this.#workers.values()].map((link) => link.kill()))
-  }
-
-  #perform(actions: readonly Action[]): void {
-    for (const action of actions) this.#do(action)
-    if (!this.#isFlushDue) {
-      this.#isFlushDue = true
-      setImmediate(this.#flushSoon)
-    }
   }
 
   #do(action: Action): void {
@@ -271,53 +289,65 @@ export class Daemon {
     process.once('failed', () => this.#unlink(worker, link))
   }
 
+  #flushInTime(): void {
+    if (this.#isFlushDue) return
+    this.#isFlushDue = true
+    setImmediate(this.#flushSoon)
+  }
+
   #flush(): void {
-    this.#writeDirty()
-    this.#isFlushDue = false
+    this.#readClock()
+    this.#isBusy = true
+    try {
+      this.#writeAll()
+    } finally {
+      this.#isBusy = false
+      this.#isFlushDue = false
+    }
     this.#armTimer()
   }
 
-  /** A flush is due meanwhile: what is queued while we write leaves in the same turn. */
-  #writeDirty(): void {
-    for (let dirty = this.#bus.takeDirty(); dirty.length > 0; dirty = this.#bus.takeDirty()) {
-      this.#recorder?.dirtyTaken()
-      for (const peer of dirty) if (!peer.outbox.isStalled) this.#write(peer)
+  /** What is queued while we write leaves too. */
+  #writeAll(): void {
+    for (let writes = this.#bus.takeWrites(); writes.length > 0; writes = this.#bus.takeWrites()) {
+      this.#recorder?.writesTaken()
+      for (const write of writes) this.#write(write)
     }
   }
 
-  #write(peer: Peer): void {
-    const link = this.#linkOf(peer)
-    if (link === undefined) return
-    const buffers = peer.outbox.take()
-    this.#recorder?.taken(peer, buffers)
-    const pendingBytes = link.channel.write(buffers)
-    this.apply(
-      peer.kind === 'client'
-        ? { type: 'client-wrote', client: peer.id, pendingBytes }
-        : { type: 'worker-wrote', worker: peer.id, generation: peer.generation, pendingBytes },
-    )
+  #write(write: Write): void {
+    const link = this.#linkOf(write)
+    this.#recorder?.writing(write)
+    // Who is gone takes everything and holds nothing.
+    const pendingBytes = link?.write(write.buffers) ?? 0
+    const actions = this.#bus.wrote(write, pendingBytes, this.#atMs)
+    this.#recorder?.wrote(write, pendingBytes, this.#atMs, actions)
+    for (const action of actions) this.#do(action)
+    if (this.#roomWaiters.size > 0) this.#admitWaiters()
     if (link instanceof InternalClient) link.deliver()
   }
 
-  #linkOf(peer: Peer): ClientLink | InternalClient | PendingWorker | WorkerLink | undefined {
-    if (peer.kind === 'worker') return this.#workers.get(peer.id)
-    return peer.isInternal ? this.#exchanges.get(peer.id) : this.#clients.get(peer.id)
+  #linkOf(write: Write): ClientLink | InternalClient | PendingWorker | WorkerLink | undefined {
+    if (write.kind === 'worker') return this.#workers.get(write.id)
+    return write.isInternal ? this.#exchanges.get(write.id) : this.#clients.get(write.id)
   }
 
+  /** A tick that comes too early finds nothing and arms the next one: that costs less than to move it every time. */
   #armTimer(): void {
     const atMs = this.#bus.nextDeadlineMs() ?? Number.POSITIVE_INFINITY
-    if (atMs === this.#timerAtMs || this.#timerAtMs === Number.NEGATIVE_INFINITY) return
+    if (atMs >= this.#timerAtMs) return
     clearTimeout(this.#timer)
     this.#timerAtMs = atMs
-    if (atMs === Number.POSITIVE_INFINITY) return
     const tick = (): void => {
       this.#timerAtMs = Number.POSITIVE_INFINITY
       this.apply({ type: 'tick' })
     }
-    this.#timer = setTimeout(tick, Math.min(Math.max(1, Math.ceil(atMs - nowMs())), 2 ** 30))
+    this.#timer = setTimeout(tick, Math.min(Math.max(1, Math.ceil(atMs - this.#atMs)), LONGEST_TIMER_MS))
   }
-}
 
-function nowMs(): number {
-  return Math.floor(performance.now())
+  #readClock(): number {
+    const timeMs = performance.now()
+    this.#atMs = Math.floor(timeMs)
+    return timeMs
+  }
 }

@@ -17,7 +17,7 @@ function read(take: () => void): { stream: PassThrough; told: string[]; reader: 
     told.push(bytes.toString())
     take()
   })
-  reader.open()
+  reader.resume()
   return { stream, told, reader }
 }
 

@@ -1,21 +1,24 @@
 /**
  * Reads a stream in turns: what one source sends keeps all others waiting for about a millisecond at a time.
  *
- * The runtime would read a full socket many times in a row; after a whole chunk the others have their turn. What a chunk
+ * The runtime would read a full socket many times in a row; after a millisecond of whole chunks the others have their turn. What a chunk
  * costs depends on its lines, so it is told in portions that end with a line, as large as the last ones allow; when the
- * time is over, the rest waits for the next turn. Order is kept, and nothing that was read is lost while it waits.
+ * time is over, the rest waits for the next turn. Order is kept, and nothing that was read is lost while it waits. What is
+ * told is lent.
  */
-import type { Readable } from 'node:stream'
+import type { Duplex } from 'node:stream'
+import { READ_BYTES, readLent } from './handles.ts'
 
 const NEWLINE = 0x0a
 const TURN_MS = 1
+/** Between two reads of one source there is more time than this only if the others had their turn. */
+const TURN_GAP_MS = 0.1
 /** Less than this is told at once, and its time is not worth measuring. */
 const SMALLEST_PORTION_BYTES = 1024
-/** What the runtime reads at once at the most; a chunk of this size says that more is waiting. */
-const WHOLE_CHUNK_BYTES = 64 * 1024
 
 export class FairReader {
-  readonly #stream: Readable
+  /** In the place of the one that was given. */
+  readonly stream: Duplex
   readonly #take: (bytes: Buffer) => void
   /** What is told at once; code that has not run yet is slow, so it begins small. */
   #portionBytes = SMALLEST_PORTION_BYTES
@@ -23,30 +26,29 @@ export class FairReader {
   #rest: Buffer | undefined
   #isPaused = false
   #isTurnOver = false
+  #turnStartMs = 0
+  #lastReadMs = 0
   readonly #nextTurn = (): void => this.#goOn()
 
-  constructor(stream: Readable, take: (bytes: Buffer) => void) {
-    this.#stream = stream
+  /** From the first `resume` on what comes is told. */
+  constructor(stream: Duplex, take: (bytes: Buffer) => void) {
     this.#take = take
-  }
-
-  /** From now on what comes is told. */
-  open(): void {
-    this.#stream.on('data', (chunk: Buffer) => {
+    this.stream = readLent(stream, (chunk) => {
       // The runtime lets a stream flow at its end, whoever has paused it.
       if (this.#rest !== undefined) this.flush()
-      this.#read(chunk)
+      const rest = this.#read(chunk)
+      if (rest !== undefined) this.#rest = Buffer.from(rest)
     })
   }
 
   pause(): void {
     this.#isPaused = true
-    this.#stream.pause()
+    this.stream.pause()
   }
 
   resume(): void {
     this.#isPaused = false
-    if (!this.#isTurnOver) this.#stream.resume()
+    if (!this.#isTurnOver) this.stream.resume()
   }
 
   /** What waits is told now: nothing comes behind it. */
@@ -56,21 +58,27 @@ export class FairReader {
     if (rest !== undefined) this.#take(rest)
   }
 
-  #read(chunk: Buffer): void {
-    if (chunk.length <= SMALLEST_PORTION_BYTES) return this.#take(chunk)
-    const startMs = performance.now()
+  /** Returns what has to wait. */
+  #read(chunk: Buffer): Buffer | undefined {
+    if (chunk.length <= SMALLEST_PORTION_BYTES) {
+      this.#take(chunk)
+      return undefined
+    }
+    let atMs = performance.now()
+    if (atMs - this.#lastReadMs > TURN_GAP_MS) this.#turnStartMs = atMs
+    const endOfTurnMs = this.#turnStartMs + TURN_MS
     let from = 0
-    for (let atMs = startMs; from < chunk.length && atMs - startMs < TURN_MS; ) {
+    do {
       const end = this.#portionEnd(chunk, from)
-      // The chunk itself, uncut, is what the queues can pass on as it is.
       this.#take(end - from === chunk.length ? chunk : chunk.subarray(from, end))
       const endMs = performance.now()
       this.#learn(end - from, endMs - atMs)
       from = end
       atMs = endMs
-    }
-    if (from < chunk.length) this.#rest = chunk.subarray(from)
-    if (from < chunk.length || chunk.length >= WHOLE_CHUNK_BYTES) this.#endTurn()
+    } while (from < chunk.length && atMs < endOfTurnMs)
+    if (from < chunk.length || (chunk.length >= READ_BYTES && atMs >= endOfTurnMs)) this.#endTurn()
+    this.#lastReadMs = atMs
+    return from < chunk.length ? chunk.subarray(from) : undefined
   }
 
   #portionEnd(chunk: Buffer, from: number): number {
@@ -83,22 +91,23 @@ export class FairReader {
     if (tookMs > TURN_MS) {
       this.#portionBytes = Math.max(SMALLEST_PORTION_BYTES, Math.min(this.#portionBytes, bytes) >> 1)
     } else if (tookMs * 2 < TURN_MS && bytes >= this.#portionBytes) {
-      this.#portionBytes = Math.min(WHOLE_CHUNK_BYTES, this.#portionBytes * 2)
+      this.#portionBytes = Math.min(READ_BYTES, this.#portionBytes * 2)
     }
   }
 
   #endTurn(): void {
     if (this.#isTurnOver) return
     this.#isTurnOver = true
-    this.#stream.pause()
+    this.stream.pause()
     setImmediate(this.#nextTurn)
   }
 
   #goOn(): void {
     this.#isTurnOver = false
+    this.#lastReadMs = 0
     const rest = this.#rest
     this.#rest = undefined
-    if (rest !== undefined) this.#read(rest)
-    if (!this.#isTurnOver && !this.#isPaused) this.#stream.resume()
+    if (rest !== undefined) this.#rest = this.#read(rest)
+    if (!this.#isTurnOver && !this.#isPaused) this.stream.resume()
   }
 }

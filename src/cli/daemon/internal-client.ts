@@ -21,7 +21,6 @@ const NEWLINE = 0x0a
 
 export class InternalClient {
   readonly id: ClientId
-  readonly channel = { write: (buffers: readonly Buffer[]): number => this.#hold(buffers) }
   readonly #tell: (event: BusEvent) => void
   #listener: InternalListener | undefined
   #held: string[] = []
@@ -58,6 +57,18 @@ export class InternalClient {
     this.#listener?.failed(error)
   }
 
+  /** The kernel hands over whole lines only; its buffers are its own again when this returns. */
+  write(buffers: readonly Buffer[]): number {
+    for (const buffer of buffers) {
+      let start = 0
+      for (let end = buffer.indexOf(NEWLINE); end !== -1; end = buffer.indexOf(NEWLINE, start)) {
+        this.#held.push(buffer.utf8Slice(start, end))
+        start = end + 1
+      }
+    }
+    return 0
+  }
+
   /** The listener hears what was written. */
   deliver(): void {
     const lines = this.#held
@@ -71,17 +82,5 @@ export class InternalClient {
 
   close(): void {
     this.#listener = undefined
-  }
-
-  /** The kernel hands over whole lines only; its buffers are its own again when this returns. */
-  #hold(buffers: readonly Buffer[]): number {
-    for (const buffer of buffers) {
-      let start = 0
-      for (let end = buffer.indexOf(NEWLINE); end !== -1; end = buffer.indexOf(NEWLINE, start)) {
-        this.#held.push(buffer.utf8Slice(start, end))
-        start = end + 1
-      }
-    }
-    return 0
   }
 }

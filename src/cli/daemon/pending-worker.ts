@@ -4,13 +4,10 @@
  * Nothing can be written to it or read from it. It can be given up, which the kernel is told like any other failure to
  * start; what is being brought goes on being brought, for the next one who wants it.
  */
-import { Writable } from 'node:stream'
 import type { BusEvent } from '../../kernel/events.ts'
 import type { WorkerId } from '../../kernel/vocabulary.ts'
-import { Channel } from './channel.ts'
 
 export class PendingWorker {
-  readonly channel = new Channel(new Writable().destroy(), () => {})
   readonly #fail: (why: string) => void
   #isOver = false
 
@@ -27,6 +24,10 @@ export class PendingWorker {
 
   fail(why: string): void {
     if (this.finish()) this.#fail(why)
+  }
+
+  write(): number {
+    return 0
   }
 
   pause(): void {}

@@ -6,8 +6,7 @@
  */
 import { randomInt } from 'node:crypto'
 import { createWriteStream, openSync, type WriteStream } from 'node:fs'
-import type { Action, BusEvent } from '../../kernel/events.ts'
-import type { Peer } from '../../kernel/peers.ts'
+import type { Action, BusEvent, Write } from '../../kernel/events.ts'
 import type { BusSpec } from '../../kernel/vocabulary.ts'
 import { decisionOf, FORMAT, type Header, hashOutput, type Row, seededChance, senderOf } from '../recording/format.ts'
 import { maskBeginning, maskLine } from '../recording/masking.ts'
@@ -57,16 +56,22 @@ export class Recorder {
     this.#finish(event)
   }
 
-  /** `bus.takeDirty()` has returned peers. */
-  dirtyTaken(): void {
-    this.#writeRow(['dirty'])
+  /** `bus.takeWrites()` has returned some. */
+  writesTaken(): void {
+    this.#writeRow(['writes'])
   }
 
-  /** `buffers` are what `peer.outbox.take()` returned. */
-  taken(peer: Peer, buffers: readonly Buffer[]): void {
+  /** One of them is about to be handed to the system. */
+  writing(write: Write): void {
     if (this.#isOver) return
-    const { lines, hash } = hashOutput(buffers, this.#options.hasPayloads)
-    this.#writeRow(['take', peer.kind, peer.id, lines, hash])
+    const { lines, hash } = hashOutput(write.buffers, this.#options.hasPayloads)
+    this.#writeRow(['write', write.kind, write.id, lines, hash])
+  }
+
+  /** `actions` are what `bus.wrote(write, pendingBytes, nowMs)` returned. */
+  wrote(write: Write, pendingBytes: number, nowMs: number, actions: readonly Action[]): void {
+    if (this.#isOver) return
+    this.#writeRow(['wrote', nowMs, write.kind, write.id, pendingBytes, this.#decisions(actions)])
   }
 
   close(): Promise<void> {

@@ -1,10 +1,11 @@
 /**
  * The shell's end of one worker process: its pipes, joined to the kernel by events and actions.
  */
+import type { Duplex } from 'node:stream'
 import type { BusEvent } from '../../kernel/events.ts'
 import type { WorkerId } from '../../kernel/vocabulary.ts'
 import type { WorkerProcess } from '../../process/worker-process.ts'
-import { Channel } from './channel.ts'
+import { readLent, type Writer, writerOf } from './handles.ts'
 import { UNAVAILABLE } from './launches.ts'
 
 /** Makes lines of a chunk of output. */
@@ -15,17 +16,14 @@ const ENDS = {
   end: (process: WorkerProcess) => process.stop('end'),
   // Whoever has closed its stdin is leaving by itself, and may have last words (contract 7.1).
   kill: (process: WorkerProcess) => (process.stdin.errored ? process.stop('kill') : process.terminate('kill')),
-  bury: async (process: WorkerProcess) => {
-    await process.kill('buried')
-    // Somebody who has left the group may hold the pipe for ever.
-    process.stdout.destroy()
-  },
+  bury: (process: WorkerProcess) => process.kill('buried'),
 } as const
 
 export class WorkerLink {
-  readonly channel: Channel
+  readonly write: Writer
   readonly generation: number
   readonly #process: WorkerProcess
+  readonly #stdout: Duplex
 
   constructor(
     worker: WorkerId,
@@ -37,31 +35,35 @@ export class WorkerLink {
     this.generation = generation
     this.#process = process
     const of = { worker, generation }
-    this.channel = new Channel(process.stdin, () => tell({ type: 'worker-wrote', ...of, pendingBytes: 0 }))
+    this.write = writerOf(process.stdin, () => tell({ type: 'worker-wrote', ...of, pendingBytes: 0 }))
     process.on('spawned', (pid) => tell({ type: 'worker-spawned', ...of, pid }))
     process.on('failed', ({ code, reason }) =>
       tell({ type: 'worker-failed', ...of, why: reason, isFinal: code === UNAVAILABLE }),
     )
     process.on('exited', ({ code, signal }) => tell({ type: 'worker-exited', ...of, code, signal }))
-    process.stdout.on('data', (chunk: Buffer) => {
+    this.#stdout = readLent(process.stdout, (chunk) => {
       const bytes = framing === undefined ? chunk : framing(chunk)
-      if (bytes.length > 0) tell({ type: 'worker-received', ...of, bytes })
+      if (bytes.length > 0) tell({ type: 'worker-received', worker, generation, bytes })
     })
-    process.stdout.once('close', () => tell({ type: 'worker-silent', ...of, pipe: 'stdout' }))
+    this.#stdout.on('error', () => {})
+    this.#stdout.once('close', () => tell({ type: 'worker-silent', ...of, pipe: 'stdout' }))
+    this.#stdout.resume()
     process.stdin.on('error', () => tell({ type: 'worker-silent', ...of, pipe: 'stdin' }))
   }
 
   pause(): void {
-    this.#process.stdout.pause()
+    this.#stdout.pause()
   }
 
   resume(): void {
-    this.#process.stdout.resume()
+    this.#stdout.resume()
   }
 
   /** Resolves when nobody of its group is left. */
-  stop(how: keyof typeof ENDS): Promise<void> {
-    return ENDS[how](this.#process)
+  async stop(how: keyof typeof ENDS): Promise<void> {
+    await ENDS[how](this.#process)
+    // Somebody who has left the group may hold the pipe for ever.
+    if (how === 'bury') this.#process.stdout.destroy()
   }
 
   kill(): Promise<void> {

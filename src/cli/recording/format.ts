@@ -10,7 +10,7 @@ import type { BusSpec } from '../../kernel/vocabulary.ts'
 import { Envelope } from '../../wire/envelope.ts'
 import { FIELD, FIELD_NAMES, FIELD_TREE, type FieldNode } from '../../wire/fields.ts'
 
-export const FORMAT = 1
+export const FORMAT = 2
 
 export interface Header {
   readonly recording: typeof FORMAT
@@ -28,8 +28,17 @@ export type Row =
   | readonly ['event', atMs: number, event: Record<string, unknown>, decisions: readonly string[]]
   /** What a peer has sent, without its payload; it belongs to the counts of its events, also earlier ones. */
   | readonly ['sent', peer: string, base64: string]
-  | readonly ['dirty']
-  | readonly ['take', kind: 'client' | 'worker', id: number, lines: number, hash: string]
+  /** The kernel was asked for what to write; each write of it is written, then reported. */
+  | readonly ['writes']
+  | readonly ['write', kind: 'client' | 'worker', id: number, lines: number, hash: string]
+  | readonly [
+      'wrote',
+      atMs: number,
+      kind: 'client' | 'worker',
+      id: number,
+      pendingBytes: number,
+      decisions: readonly string[],
+    ]
 
 /** Who has sent the bytes of an event; undefined: nobody did. */
 export function senderOf(event: BusEvent): string | undefined {

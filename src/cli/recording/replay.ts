@@ -7,8 +7,7 @@ import { createReadStream } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { DIALECTS } from '../../dialects/index.ts'
 import { Bus } from '../../kernel/bus.ts'
-import type { Action, BusEvent } from '../../kernel/events.ts'
-import type { Peer } from '../../kernel/peers.ts'
+import type { Action, BusEvent, Write } from '../../kernel/events.ts'
 import { UserMistake } from '../user-mistake.ts'
 import {
   decisionOf,
@@ -25,7 +24,7 @@ export interface ReplayListener {
   /** An event has been applied; `number` counts from 1. */
   applied(number: number, atMs: number, event: BusEvent, decisions: readonly string[]): void
   /** These bytes leave for the peer. */
-  taken(number: number, peer: Peer, buffers: readonly Buffer[]): void
+  written(number: number, write: Write): void
 }
 
 export interface Verdict {
@@ -129,7 +128,8 @@ class Run {
   readonly #hasPayloads: boolean
   readonly #sent: ReadonlyMap<string, Sent>
   readonly #listener: ReplayListener | undefined
-  readonly #peers = new Map<string, Peer>()
+  /** What is to be written, until it is reported. */
+  readonly #writes = new Map<string, Write>()
   #events = 0
   #decisions = 0
   #linesOut = 0
@@ -151,8 +151,9 @@ class Run {
   take(row: Row): void {
     if (row[0] === 'start') return this.#compare(row[2], this.#bus.start(row[1]), 'the start')
     if (row[0] === 'event') return this.#apply(row[1], row[2], row[3])
-    if (row[0] === 'dirty') return this.#takeDirty()
-    if (row[0] === 'take') this.#takeBytes(`${row[1]} ${row[2]}`, row[3], row[4])
+    if (row[0] === 'writes') return this.#takeWrites()
+    if (row[0] === 'write') return this.#write(`${row[1]} ${row[2]}`, row[3], row[4])
+    if (row[0] === 'wrote') this.#wrote(row[1], `${row[2]} ${row[3]}`, row[4], row[5])
   }
 
   #apply(atMs: number, told: Record<string, unknown>, decisions: readonly string[]): void {
@@ -184,20 +185,26 @@ class Run {
     }
   }
 
-  #takeDirty(): void {
-    for (const peer of this.#bus.takeDirty()) this.#peers.set(`${peer.kind} ${peer.id}`, peer)
+  #takeWrites(): void {
+    for (const write of this.#bus.takeWrites()) this.#writes.set(`${write.kind} ${write.id}`, write)
   }
 
-  #takeBytes(name: string, lines: number, hash: string): void {
-    const peer = this.#peers.get(name)
+  #write(name: string, lines: number, hash: string): void {
+    const write = this.#writes.get(name)
     const at = `after event ${this.#events}`
-    if (peer === undefined) throw new Divergence(`${at} nothing is queued for ${name}; recorded were ${lines} lines`)
-    const buffers = peer.outbox.take()
-    this.#listener?.taken(this.#events, peer, buffers)
-    const output = hashOutput(buffers, this.#hasPayloads)
+    if (write === undefined) throw new Divergence(`${at} nothing is queued for ${name}; recorded were ${lines} lines`)
+    this.#listener?.written(this.#events, write)
+    const output = hashOutput(write.buffers, this.#hasPayloads)
     this.#linesOut += output.lines
     if (output.hash === hash) return
     throw new Divergence(`${at} ${name} gets something else: ${output.lines} lines, recorded were ${lines} others`)
+  }
+
+  #wrote(atMs: number, name: string, pendingBytes: number, decisions: readonly string[]): void {
+    const write = this.#writes.get(name)!
+    this.#writes.delete(name)
+    const actions = this.#bus.wrote(write, pendingBytes, atMs)
+    this.#compare(decisions, actions, `what is written to ${name} after event ${this.#events}`)
   }
 }
 

@@ -3,8 +3,7 @@
  *
  * It shows kinds, ids and methods of messages, never payloads; text from peers is escaped.
  */
-import type { BusEvent } from '../../kernel/events.ts'
-import type { Peer } from '../../kernel/peers.ts'
+import type { BusEvent, Write } from '../../kernel/events.ts'
 import { Envelope, SHAPE } from '../../wire/envelope.ts'
 import { FIELD } from '../../wire/fields.ts'
 import { printable } from '../../wire/printable.ts'
@@ -44,8 +43,8 @@ export class Sequence implements ReplayListener {
     for (const decision of decisions) this.#decided(number, decision)
   }
 
-  taken(number: number, peer: Peer, buffers: readonly Buffer[]): void {
-    const name = peer.kind === 'client' ? `client ${peer.id}` : `worker ${peer.id}`
+  written(number: number, { kind, id, buffers }: Write): void {
+    const name = `${kind} ${id}`
     for (const line of linesOf(Buffer.concat(buffers))) this.#add(number, BUS, name, describe(line))
   }
 
