@@ -1,5 +1,6 @@
-import { once } from 'node:events'
-import { afterEach, expect, test } from 'vitest'
+import { EventEmitter, once } from 'node:events'
+import { kill } from 'node:process'
+import { afterEach, expect, onTestFinished, test } from 'vitest'
 import type { BusEvent } from '../../kernel/events.ts'
 import type { WorkerId } from '../../kernel/vocabulary.ts'
 import { spawnWorker } from '../../process/spawn.ts'
@@ -15,23 +16,38 @@ echo ready
 while read -r line; do :; done
 echo eof`
 
-async function start(): Promise<{ link: WorkerLink; said: () => string }> {
+async function start(
+  args: readonly string[],
+): Promise<{ link: WorkerLink; said: () => string; silent: Promise<void> }> {
   const told: Buffer[] = []
-  const note = (event: BusEvent) => event.type === 'worker-received' && told.push(event.bytes)
+  const news = new EventEmitter()
+  const note = (event: BusEvent): void => {
+    // What is read is lent: the next read writes over it.
+    if (event.type === 'worker-received') told.push(Buffer.from(event.bytes))
+    news.emit(event.type)
+  }
+  const silent = once(news, 'worker-silent').then(() => {})
   const env = { PATH: '/usr/bin:/bin' }
-  process = spawnWorker({ command: '/bin/sh', args: ['-c', SCRIPT], env, cwd: '/' })
+  process = spawnWorker({ command: '/bin/sh', args, env, cwd: '/' })
   const link = new WorkerLink(1 as WorkerId, 1, process, note)
-  await once(process.stdout, 'data')
-  return { link, said: () => Buffer.concat(told).toString() }
+  await once(news, 'worker-received')
+  return { link, said: () => Buffer.concat(told).toString(), silent }
 }
 
 test.each([
   ['end', 'ready\neof\n'],
   ['kill', 'ready\nterm\n'],
 ] as const)('7.4 how the end begins: %s', async (how, said) => {
-  const worker = await start()
-  const closed = once(process.stdout, 'close')
+  const worker = await start(['-c', SCRIPT])
   await worker.link.stop(how)
-  await closed
+  await worker.silent
   expect(worker.said()).toBe(said)
+})
+
+test('7.1 what is buried is read no more, even if somebody who left its group holds the pipe', async () => {
+  const worker = await start(['-c', 'setsid sleep 60 & echo $!; sleep 60'])
+  onTestFinished(() => void kill(Number(worker.said()), 'SIGKILL'))
+  await worker.link.stop('bury')
+  await worker.silent
+  expect(() => kill(Number(worker.said()), 0)).not.toThrow()
 })
