@@ -16,36 +16,35 @@ echo ready
 while read -r line; do :; done
 echo eof`
 
-async function start(
-  args: readonly string[],
-): Promise<{ link: WorkerLink; said: () => string; silent: Promise<void> }> {
-  const told: Buffer[] = []
-  const news = new EventEmitter()
+async function start(script = SCRIPT): Promise<{ link: WorkerLink; said: () => string; silent: Promise<unknown> }> {
+  let said = ''
+  const heard = new EventEmitter()
+  const ready = once(heard, 'ready')
+  const silent = once(heard, 'silent')
   const note = (event: BusEvent): void => {
-    // What is read is lent: the next read writes over it.
-    if (event.type === 'worker-received') told.push(Buffer.from(event.bytes))
-    news.emit(event.type)
+    if (event.type === 'worker-received') said += event.bytes.toString()
+    if (event.type === 'worker-received') heard.emit('ready')
+    if (event.type === 'worker-silent' && event.pipe === 'stdout') heard.emit('silent')
   }
-  const silent = once(news, 'worker-silent').then(() => {})
   const env = { PATH: '/usr/bin:/bin' }
-  process = spawnWorker({ command: '/bin/sh', args, env, cwd: '/' })
+  process = spawnWorker({ command: '/bin/sh', args: ['-c', script], env, cwd: '/' })
   const link = new WorkerLink(1 as WorkerId, 1, process, note)
-  await once(news, 'worker-received')
-  return { link, said: () => Buffer.concat(told).toString(), silent }
+  await ready
+  return { link, said: () => said, silent }
 }
 
 test.each([
   ['end', 'ready\neof\n'],
   ['kill', 'ready\nterm\n'],
 ] as const)('7.4 how the end begins: %s', async (how, said) => {
-  const worker = await start(['-c', SCRIPT])
+  const worker = await start()
   await worker.link.stop(how)
   await worker.silent
   expect(worker.said()).toBe(said)
 })
 
 test('7.1 what is buried is read no more, even if somebody who left its group holds the pipe', async () => {
-  const worker = await start(['-c', 'setsid sleep 60 & echo $!; sleep 60'])
+  const worker = await start('setsid sleep 60 & echo $!; sleep 60')
   onTestFinished(() => void kill(Number(worker.said()), 'SIGKILL'))
   await worker.link.stop('bury')
   await worker.silent
