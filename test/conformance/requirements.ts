@@ -276,6 +276,10 @@ const BUS_AND_PEERS = {
   '7.3-worker-told': 'the worker is told that a client has gone, as its dialect says',
   '8.1-timeout-cancel': 'on request_timeout the worker is sent the cancel',
   '8.6-trace': 'trace finds the bus as status does',
+  '8.6-answers': 'whatever is said at the control socket is answered',
+  '8.6-edges': 'an exception at an edge is logged, counted and answered, and ends nothing',
+  '8.6-plain': 'what is no plain file is neither waited for nor followed',
+  '7.5-last': 'of two reloads at once the last file wins, and both are answered',
 } as const
 
 const TABLES = { ...BUS, ...BUS_AND_PEERS, ...ACP, ...MCP, ...AIO, ...TRACES, ...OPENAI_AGENT, ...REGISTRY }
