@@ -8,6 +8,7 @@ import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { askWholeExport, askWholeTrace } from '../dist/trace/queries.js'
 import { renderSvg } from '../dist/trace/render-svg.js'
 import { renderTree } from '../dist/trace/render-tree.js'
 import { openTraceStore } from '../dist/trace/store.js'
@@ -94,15 +95,15 @@ async function measureLargeTrace() {
     if (n % 500 === 0) await pause(5)
   }
   await store.query('list', {})
-  const parse = (answer) => JSON.parse(answer.text)
+  const ask = async (method, params) => JSON.parse((await store.query(method, params)).text)
   const listed = await timed(() => store.query('list', {}))
-  const shown = await timed(async () => renderTree(parse(await store.query('get', { trace_id: traceId }))))
-  const drawn = await timed(async () => renderSvg(parse(await store.query('get', { trace_id: traceId }))))
+  const shown = await timed(async () => renderTree(await askWholeTrace(ask, traceId)))
+  const drawn = await timed(async () => renderSvg(await askWholeTrace(ask, traceId)))
   report('a trace of 10,000 calls listed', listed.ms, 'ms', 1_000)
   report('... shown as a tree', shown.ms, 'ms', 1_000)
   report('... drawn as SVG', drawn.ms, 'ms', 1_000)
   for (const format of ['aio', 'otlp-json']) {
-    const exported = await timed(() => store.query('export', { trace_id: traceId, format }))
+    const exported = await timed(() => askWholeExport(ask, traceId, format))
     report(`... exported as ${format}`, exported.ms, 'ms', 1_000)
   }
   await store.close()

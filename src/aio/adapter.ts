@@ -2,11 +2,11 @@
  * What lies between the gateway and one kind of agent: an invocation goes in, an outcome is told.
  *
  * An adapter answers once (`settle` or `fail`), tells partials before that, and returns the way to cancel. It knows
- * neither the caller nor the trace; it never throws.
+ * neither the caller nor the trace. What goes wrong in itself is told by `broke`, or thrown: it ends that call alone.
  */
 import type { Answer } from './answers.ts'
 import type { JsonObject } from './json-object.ts'
-import type { CallError, ErrorBody } from './port.ts'
+import type { CallError, ErrorBody, ExchangeListener } from './port.ts'
 
 export interface Invocation {
   /** Without its namespace. */
@@ -43,10 +43,28 @@ export interface Outcome {
   settle(answer: Answer, settlement: Settlement): void
   /** `traceOnly` is kept for the operator and not told to the caller. */
   fail(error: ErrorBody, traceOnly?: JsonObject): void
+  /** The adapter itself failed: the caller gets an error, the operator its cause. */
+  broke(error: unknown): void
 }
 
 export type Cancel = () => void
 export type Adapter = (invocation: Invocation, outcome: Outcome) => Cancel
+
+/** What an adapter makes of what it hears ends its own call at the worst. */
+export function carefulListener(outcome: Outcome, listener: ExchangeListener): ExchangeListener {
+  const hear = (act: () => void): void => {
+    try {
+      act()
+    } catch (error) {
+      outcome.broke(error)
+    }
+  }
+  return {
+    sent: (worker) => hear(() => listener.sent(worker)),
+    received: (message, bytes) => hear(() => listener.received(message, bytes)),
+    failed: (error) => hear(() => listener.failed(error)),
+  }
+}
 
 /** The JSON-RPC message for an agent that speaks AIO itself; its id is added by whoever sends it. */
 export function agentMessage(invocation: Invocation): { method: string; params?: unknown } & Record<string, unknown> {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { verifies } from '../../test/conformance/verifies.ts'
 import { readAnswer, readPartial } from './answers.ts'
 
 const text = { type: 'text', value: 'hi' }
@@ -39,6 +40,7 @@ describe('answers in the spellings in use', () => {
     ],
     ['an error without code', { error: {} }, { error: { code: -32603, message: 'The agent failed' } }],
   ])('%s', (_title, message, answer) => {
+    verifies('N12-spellings')
     expect(readAnswer(message)).toEqual(answer)
   })
 
@@ -47,6 +49,7 @@ describe('answers in the spellings in use', () => {
     ['the only one of outputs', { outputs: [{ type: 'error', message: '503 no model', error_code: 503 }] }],
     ['output in result', { result: { output: { type: 'error', message: '503 no model', error_code: 503 } } }],
   ])('an error spoken as %s is an error', (_title, message) => {
+    verifies('N12-spellings')
     expect(readAnswer(message)).toEqual({
       error: {
         code: -32603,

@@ -1,5 +1,6 @@
-/** The tables of bad input (aio.md 3.8 and 5) at the gateway: each row with its code, its reason and its place. */
+/** The tables of bad input (spec N2, N3, N8, N13) at the gateway: each row with its code, its reason and its place. */
 import { describe, expect, it } from 'vitest'
+import { verifies } from '../../test/conformance/verifies.ts'
 import {
   CLIENT,
   FakePort,
@@ -43,6 +44,7 @@ describe('refused, counted and not traced; the connection stays open', () => {
     ['a trace id that is a number', { method: 'reader::input', id: 1, trace_id: 5 }, 'bad_trace_id'],
     ['a null trace id', { method: 'bus::help', id: 1, trace_id: null }, 'bad_trace_id'],
   ])('%s', async (_title, message, reason) => {
+    verifies('N3-refused')
     const { reply, traces, counted } = await answerTo(message)
     expect(reply).toMatchObject({ jsonrpc: '2.0', id: 1, error: { code: -32600, data: { reason } } })
     expect(counted).toEqual([reason])
@@ -120,6 +122,7 @@ describe('refused and in the trace', () => {
       'unknown_sampling',
     ],
   ])('%s', async (_title, message, code, reason) => {
+    verifies('N3-traced')
     const { reply, traces, counted } = await answerTo({ ...message, id: 3, trace_id: 'T' })
     expect(reply).toMatchObject({ id: 3, trace_id: 'T', call_id: 3, error: { code, data: { reason } } })
     expect(reply.error['message']).not.toBe('')
@@ -142,6 +145,7 @@ describe('refused and in the trace', () => {
     ['one over', 1_001, 'payload_too_large'],
     ['one under', 999, undefined],
   ])('a request %s of its agent', async (_title, bytes, reason) => {
+    verifies('N14-payload')
     const { gateway, port } = workbench(new FakePort(), AGENTS)
     gateway.receive(CLIENT, { method: 'reader::input', params: text, id: 1 }, bytes)
     expect(port.asked).toHaveLength(reason === undefined ? 1 : 0)
@@ -152,11 +156,13 @@ describe('refused and in the trace', () => {
   })
 
   it('names the agents that there are', async () => {
+    verifies('N2-unknown')
     const { reply } = await answerTo({ method: 'nobody::x', id: 1 })
     expect(reply.error.data).toMatchObject({ agent: 'nobody', known: ['reader', 'math_agent', 'plain', 'extractor'] })
   })
 
   it('records a refused notification and answers nothing', () => {
+    verifies('N7-refused')
     const { gateway, port, traces } = workbench(new FakePort(), AGENTS)
     gateway.receive(CLIENT, { method: 'nobody::x' }, 10)
     gateway.receive(CLIENT, { jsonrpc: '3', method: 'nobody::x' }, 10)

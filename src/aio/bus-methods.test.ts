@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { verifies } from '../../test/conformance/verifies.ts'
 import {
   CLIENT,
   FakePort,
@@ -9,11 +10,12 @@ import {
   until,
   workbench,
 } from '../../test/fixtures/aio/workbench.ts'
+import { JsonText } from '../wire/ready-json.ts'
 import type { GatewayOptions } from './gateway.ts'
 import type { Caller, TraceAnswer } from './port.ts'
 
-const TCP: Caller = { kind: 'client', key: '9', door: 'tcp' }
-const STDIO: Caller = { kind: 'client', key: '0', door: 'stdio' }
+const TCP: Caller = { kind: 'client', key: '9', isLocal: false }
+const STDIO: Caller = { kind: 'client', key: '0', isLocal: true }
 const WORKER: Caller = { kind: 'worker', key: '1.1', pool: 'reader' }
 const AGENTS = [stdioAgent({ modalities: ['text'], instances: 2 }), mcpAgent(), httpAgent()]
 
@@ -62,6 +64,7 @@ describe('methods of the bus', () => {
   })
 
   it('echoes a trace id', async () => {
+    verifies('N21-echo')
     expect((await ask('bus::help', { trace_id: 'T' })).reply['trace_id']).toBe('T')
   })
 
@@ -69,7 +72,7 @@ describe('methods of the bus', () => {
     const params = { trace_id: 'T', format: 'aio' }
     const { asked, reply } = await ask(`bus::traces.${question}`, { params }, STDIO, { answer: { text: '{"a":1}' } })
     expect(asked).toEqual([[question, params]])
-    expect(reply).toEqual({ jsonrpc: '2.0', id: 1, result: { a: 1 } })
+    expect(reply).toEqual({ jsonrpc: '2.0', id: 1, result: new JsonText('{"a":1}') })
   })
 
   it('passes what is wrong with a question', async () => {
@@ -88,6 +91,7 @@ describe('methods of the bus', () => {
     ['a TCP client', TCP],
     ['a worker', WORKER],
   ])('does not answer queries of %s unless that is allowed', async (_title, caller) => {
+    verifies('N21-remote')
     const { reply, asked } = await ask('bus::traces.list', {}, caller)
     expect(reply['error']).toMatchObject({ code: -32601, data: { reason: 'remote_queries_off' } })
     expect(asked).toEqual([])

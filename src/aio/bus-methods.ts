@@ -4,6 +4,7 @@
  * They are neither traced nor counted. Queries show what others said and are answered on local doors only, unless the
  * configuration allows more; their parameters are checked by whoever answers them.
  */
+import { JsonText } from '../wire/ready-json.ts'
 import type { AgentSpec } from './agent-spec.ts'
 import { MODALITIES } from './agent-spec.ts'
 import type { Answer } from './answers.ts'
@@ -19,6 +20,7 @@ export interface BusContext {
   readonly queries: TraceQueries
   readonly remoteQueries: boolean
   readonly workers: (agent: AgentSpec) => number
+  readonly broke: (error: unknown) => void
 }
 
 type Row = (context: BusContext, params: unknown) => Answer | Promise<Answer>
@@ -27,7 +29,7 @@ const query =
   (method: Parameters<TraceQueries['query']>[0]): Row =>
   async (context, params) => {
     const answer = await context.queries.query(method, params)
-    return 'fault' in answer ? { error: answer.fault } : { result: JSON.parse(answer.text) as unknown }
+    return 'fault' in answer ? { error: answer.fault } : { result: new JsonText(answer.text) }
   }
 
 const ROWS: ReadonlyMap<string, Row> = new Map<string, Row>([
@@ -56,14 +58,15 @@ export async function answerBus(context: BusContext, caller: Caller, method: str
   }
   try {
     return await row(context, params)
-  } catch {
+  } catch (error) {
+    context.broke(error)
     return { error: fault('trace_query_failed') }
   }
 }
 
 /** A worker is no door: what it may know of others is what it is asked. */
 function isLocal(caller: Caller): boolean {
-  return caller.kind === 'client' && caller.door !== 'tcp'
+  return caller.kind === 'client' && caller.isLocal === true
 }
 
 function describeBus(context: BusContext): JsonObject {

@@ -17,9 +17,12 @@ export interface CallHost {
   nowMs(): number
   after(delayMs: number, run: () => void): () => void
   sent(call: OpenCall, worker: string): void
+  /** A worker got what was over once it was written. */
+  reached(call: OpenCall, worker: string): void
   partial(call: OpenCall, seq: number, outputs: readonly unknown[], extra: JsonObject): void
   room(call: OpenCall): Promise<void> | undefined
   ended(call: OpenCall, end: CallEnd, answer: Answer | undefined): void
+  broke(error: unknown): void
 }
 
 type End = Pick<CallEnd, 'status' | 'output' | 'bytesOut'> & { readonly error: CallError | undefined }
@@ -29,6 +32,8 @@ export class OpenCall implements Outcome {
   readonly envelope: Envelope
   readonly place: Ancestor
   worker: string | null = null
+  /** The call that made its caller, a worker, make it. */
+  cause: Ancestor | undefined
   /** Its neighbours among the open calls of its caller. */
   older: OpenCall | undefined
   newer: OpenCall | undefined
@@ -48,14 +53,27 @@ export class OpenCall implements Outcome {
     this.#timeoutMs = timeoutMs
   }
 
+  get isOpen(): boolean {
+    return this.#isOpen
+  }
+
+  /** The agent has it. */
+  get isSent(): boolean {
+    return this.#stopTimer !== undefined
+  }
+
   /** Hands the call to an agent; an adapter may end it before it returns. */
   begin(invoke: (outcome: Outcome) => Cancel): void {
-    const cancel = invoke(this)
-    if (this.#isOpen) this.#cancel = cancel
+    try {
+      const cancel = invoke(this)
+      if (this.#isOpen) this.#cancel = cancel
+    } catch (error) {
+      this.broke(error)
+    }
   }
 
   sent(worker: string | null): void {
-    if (!this.#isOpen) return
+    if (!this.#isOpen) return worker === null ? undefined : this.#host.reached(this, worker)
     if (worker !== null && worker !== this.worker) this.#host.sent(this, worker)
     this.worker = worker
     this.#stopTimer ??= this.#host.after(this.#timeoutMs, () => this.#timeOut())
@@ -84,6 +102,11 @@ export class OpenCall implements Outcome {
     this.#end({ status: 'error', error: { ...error, data }, output: null, bytesOut: 0 }, { error })
   }
 
+  broke(error: unknown): void {
+    this.#host.broke(error)
+    this.fail(fault('internal_error'))
+  }
+
   /** Ends the call from the caller's side: the agent is told, the caller is owed nothing. */
   abandon(reason: Reason): void {
     this.#stop(fault(reason), undefined)
@@ -100,6 +123,7 @@ export class OpenCall implements Outcome {
 
   #stop(error: ErrorBody, answer: Answer | undefined): void {
     const cancel = this.#cancel
+    if (this.#isOpen) this.place.isGivenUp = true
     this.#end({ status: 'error', error, output: null, bytesOut: 0 }, answer)
     cancel?.()
   }

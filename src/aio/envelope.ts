@@ -2,7 +2,7 @@
  * Checks the envelope of a call and gives it one shape; what is inside `params` is not looked at.
  *
  * A missing `jsonrpc` is accepted, as the seed's own examples leave it out. The three refusals made here are counted
- * and not traced, since there is no name or no trace to put them under (aio.md 5).
+ * and not traced, since there is no name or no trace to put them under (spec N3).
  */
 import { type Refusal, refuse } from './faults.ts'
 import { isObject, type JsonObject, objectOr } from './json-object.ts'

@@ -2,9 +2,10 @@
  * Every refusal of the gateway in one table: its reason, its code and the sentence that says what to do.
  *
  * No other file writes an error code. Only the five codes of JSON-RPC occur; what tells two faults apart is the stable
- * `data.reason` (aio.md 3.8 and 5). Text of peers is quoted, escaped and cut before it enters a sentence.
+ * `data.reason` (spec N). Text of peers is quoted, escaped and cut before it enters a sentence.
  */
 import { CODE } from '../wire/jsonrpc.ts'
+import { printable } from '../wire/printable.ts'
 import type { ErrorBody } from './port.ts'
 
 type Detail = Readonly<Record<string, unknown>>
@@ -21,7 +22,9 @@ const ECHOED_CHARACTERS = 256
 /** Text of a peer as it may stand in a sentence. */
 export function quote(text: unknown): string {
   const spelled = typeof text === 'string' ? text : (JSON.stringify(text) ?? 'nothing')
-  return JSON.stringify(spelled.length > QUOTED_CHARACTERS ? `${spelled.slice(0, QUOTED_CHARACTERS)}...` : spelled)
+  return printable(
+    JSON.stringify(spelled.length > QUOTED_CHARACTERS ? `${spelled.slice(0, QUOTED_CHARACTERS)}...` : spelled),
+  )
 }
 
 const list = (names: unknown): string => (Array.isArray(names) && names.length > 0 ? names.join(', ') : 'none')
@@ -112,7 +115,9 @@ const FAULTS = {
     (d) => `Agents call each other more than ${d['limit']} levels deep; look for a loop in the trace`,
   ),
   trace_query_failed: failure(true, () => 'The trace store could not answer; the log of the bus says why'),
+  internal_error: failure(false, () => 'The bus failed at this call; its log says why'),
   cancelled: failure(false, () => 'The caller cancelled the call'),
+  parent_gone: failure(false, () => 'Nobody waits any more for what this worker was asked to do; the call is given up'),
   caller_gone: failure(false, () => 'The caller went away before the answer came'),
   shutting_down: failure(true, () => 'The bus is shutting down'),
 } satisfies Record<string, Row>

@@ -1,13 +1,23 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { CLIENT, FakePort, mcpAgent, stdioAgent, until, workbench } from '../../test/fixtures/aio/workbench.ts'
+import { verifies } from '../../test/conformance/verifies.ts'
+import {
+  CLIENT,
+  FakePort,
+  type Line,
+  mcpAgent,
+  stdioAgent,
+  until,
+  workbench,
+} from '../../test/fixtures/aio/workbench.ts'
 import type { Caller } from './port.ts'
 
 const text = { inputs: [{ type: 'text', value: 'x' }] }
-const OTHER: Caller = { kind: 'client', key: '2', door: 'unix' }
+const OTHER: Caller = { kind: 'client', key: '2', isLocal: true }
 const WORKER: Caller = { kind: 'worker', key: 'reader.1', pool: 'reader' }
 
 describe('a call to a stdio agent', () => {
   it('reaches it namespaced, with the trace in the envelope and in _meta', () => {
+    verifies('N6-found')
     const { gateway, port } = workbench(new FakePort(), [stdioAgent()])
     const params = { ...text, _meta: { tracestate: 'a=b', progressToken: 5 } }
     gateway.receive(CLIENT, { method: 'reader::input', params, id: 9, trace_id: 'T', sessionId: 'S' }, 120)
@@ -29,12 +39,14 @@ describe('a call to a stdio agent', () => {
   })
 
   it('reaches a bare one without any trace field', () => {
+    verifies('N6-bare')
     const { gateway, port } = workbench(new FakePort(), [stdioAgent({ methodStyle: 'bare' })])
     gateway.receive(CLIENT, { method: 'reader::input', params: text, id: 9, trace_id: 'T' }, 120)
     expect(port.asked[0]?.message).toEqual({ jsonrpc: '2.0', method: 'input', params: text })
   })
 
   it('is answered once, with trace_id and call_id, after the trace was told', () => {
+    verifies('N4-echo')
     const { gateway, port, traces } = workbench(new FakePort(), [stdioAgent()])
     gateway.receive(CLIENT, { method: 'reader::input', params: text, id: 'abc' }, 120)
     port.now += 40
@@ -60,6 +72,7 @@ describe('a call to a stdio agent', () => {
   })
 
   it('passes the agent’s own error through', () => {
+    verifies('N4-echo')
     const { gateway, port, traces } = workbench(new FakePort(), [stdioAgent()])
     gateway.receive(CLIENT, { method: 'reader::whatever', id: 1 }, 50)
     const error = { code: -32050, message: 'mine', data: { x: 1 } }
@@ -77,6 +90,7 @@ describe('a call to a stdio agent', () => {
   })
 
   it('answers agent_invalid_response to a line that is no answer', () => {
+    verifies('N12-invalid')
     const { gateway, port } = workbench(new FakePort(), [stdioAgent()])
     gateway.receive(CLIENT, { method: 'reader::x', id: 1 }, 50)
     port.asked[0]?.listener.received({ id: 1 })
@@ -148,6 +162,7 @@ describe('partials', () => {
   })
 
   it('after the end are ignored', () => {
+    verifies('N15-late')
     const { gateway, port } = workbench(new FakePort(), [stdioAgent()])
     gateway.receive(CLIENT, { method: 'reader::x', id: 7 }, 50)
     const { listener } = port.asked[0]!
@@ -194,6 +209,7 @@ describe('the timer', () => {
   afterEach(() => void vi.useRealTimers())
 
   it('starts when the request is written and ends the call', () => {
+    verifies('N14-timer')
     const port = new FakePort()
     const { gateway, traces } = workbench(port, [stdioAgent({ timeoutMs: 500 })])
     gateway.receive(CLIENT, { method: 'reader::x', id: 7 }, 50)
@@ -209,6 +225,7 @@ describe('the timer', () => {
   })
 
   it('does not run while the request waits for a worker', () => {
+    verifies('N14-timer')
     const port = new FakePort()
     port.request = (pool, message, options, listener) => {
       port.asked.push({ pool, message, affinity: options.affinity, listener, cancelled: false, finished: false })
@@ -250,6 +267,73 @@ describe('limits', () => {
       { message: { id: 33, error: { code: -32603, data: { reason: 'too_deep', limit: 32 } } } },
     ])
     expect(traces.starts.map((call) => call.parentId)).toEqual([null, ...Array.from({ length: 32 }, (_, at) => at + 1)])
+  })
+
+  describe('of agents that call each other and do not say for whom', () => {
+    /** Two workers that hand each call on to the other, without any context. */
+    function pingPong(hops: number) {
+      const agents = ['a', 'b'].map((name) => stdioAgent({ name }))
+      const bench = workbench(new FakePort(), agents)
+      bench.gateway.receive(CLIENT, { method: 'a::x', id: 1 }, 50)
+      bench.gateway.receive(OTHER, { method: 'a::x', id: 1 }, 50)
+      // A worker hands on what it got, and what was refused nobody gets.
+      for (let hop = 2; hop <= hops && bench.port.asked.length === hop; hop++) {
+        const [from, to] = hop % 2 === 0 ? ['a', 'b'] : ['b', 'a']
+        const caller: Caller = { kind: 'worker', key: `${from}.1`, pool: from! }
+        bench.gateway.receive(caller, { method: `${to}::x`, id: hop }, 50)
+      }
+      return bench
+    }
+    const reasonsOf = (replies: readonly { message: Record<string, unknown> }[]) =>
+      replies.map(({ message }) => (message['error'] as { data: { reason: string } }).data.reason)
+
+    it('the chain reaches its bound', () => {
+      const { port } = pingPong(40)
+      expect(port.asked).toHaveLength(33)
+      expect(reasonsOf(port.replies)).toEqual(['too_deep'])
+    })
+
+    it('the chain ends with the last of those who may have caused it, and every worker is answered', () => {
+      const { gateway, port, traces } = pingPong(20)
+      gateway.gone(CLIENT)
+      expect(port.replies).toEqual([])
+      gateway.gone(OTHER)
+      expect(gateway.openCalls).toBe(0)
+      expect(port.asked.every(({ cancelled }) => cancelled)).toBe(true)
+      expect(reasonsOf(port.replies)).toEqual(Array.from({ length: 19 }, () => 'parent_gone'))
+      expect(new Set(port.replies.map(({ message }) => message['id'])).size).toBe(19)
+      expect(traces.ends).toHaveLength(21)
+      gateway.receive({ kind: 'worker', key: 'a.1', pool: 'a' }, { method: 'b::x', id: 99 }, 50)
+      expect(reasonsOf(port.replies).at(-1)).toBe('parent_gone')
+      expect(port.asked).toHaveLength(21)
+    })
+
+    it('what a worker asks for a call that it has answered goes on', () => {
+      const { gateway, port } = workbench(new FakePort(), [stdioAgent({ name: 'a' }), stdioAgent({ name: 'b' })])
+      gateway.receive(CLIENT, { method: 'a::x', id: 1 }, 50)
+      gateway.receive({ kind: 'worker', key: 'a.1', pool: 'a' }, { method: 'b::x', id: 2 }, 50)
+      port.asked[0]?.listener.received({ result: 'answered early' })
+      gateway.gone(CLIENT)
+      expect(port.asked[1]?.cancelled).toBe(false)
+      port.asked[1]?.listener.received({ result: 'later' })
+      expect(port.replies.at(-1)).toMatchObject({ caller: { key: 'a.1' }, message: { id: 2, result: 'later' } })
+    })
+
+    it('a chain of notifications reaches its bound too', () => {
+      class Notes extends FakePort {
+        override notify(pool: string, message: Line, options: { sent?: (worker: string) => void } = {}): void {
+          super.notify(pool, message)
+          options.sent?.(`${pool}.1`)
+        }
+      }
+      const { gateway, port } = workbench(new Notes(), [stdioAgent({ name: 'a' }), stdioAgent({ name: 'b' })])
+      gateway.receive(CLIENT, { method: 'a::x' }, 50)
+      for (let hop = 2; hop <= 40 && port.notified.length === hop - 1; hop++) {
+        const [from, to] = hop % 2 === 0 ? ['a', 'b'] : ['b', 'a']
+        gateway.receive({ kind: 'worker', key: `${from}.1`, pool: from! }, { method: `${to}::x` }, 50)
+      }
+      expect(port.notified).toHaveLength(32)
+    })
   })
 
   it('refuses new calls while it drains and fails the rest when it closes', async () => {

@@ -3,9 +3,8 @@
  *
  * It assembles the parts of this room. It knows neither kernel nor trace store, only the port and the sinks it is given.
  * Every call it accepts is in the trace from beginning to end, refused ones too; only a message without a proper name or
- * trace id is merely counted (aio.md 5).
+ * trace id is merely counted (spec N3).
  */
-import type { Agent as Dispatcher } from 'undici'
 import type { Adapter, Cancel, Invocation, Outcome } from './adapter.ts'
 import type { AgentSpec } from './agent-spec.ts'
 import type { Answer } from './answers.ts'
@@ -14,7 +13,7 @@ import { type CallHost, OpenCall } from './call.ts'
 import { type Envelope, type RequestId, readEnvelope, requestId } from './envelope.ts'
 import { fault, isRefusal } from './faults.ts'
 import { askHelp, HelpCache } from './help.ts'
-import { createDispatcher, httpAdapter } from './http-adapter.ts'
+import { HttpWays, httpAdapter } from './http-adapter.ts'
 import { invocationOf } from './invocation.ts'
 import { type JsonObject, objectOr } from './json-object.ts'
 import { mcpAdapter } from './mcp-adapter.ts'
@@ -37,6 +36,7 @@ import type {
 import { composeAnswer, composePartial } from './replies.ts'
 import { Samplings } from './sampling.ts'
 import { stdioAdapter } from './stdio-adapter.ts'
+import { Turns } from './turns.ts'
 
 export interface GatewayOptions {
   readonly port: GatewayPort
@@ -47,6 +47,8 @@ export interface GatewayOptions {
   readonly spawnOneshot: SpawnOneshot
   readonly remoteQueries?: boolean
   readonly maxPendingPerCaller?: number
+  /** Told of an exception in an adapter or a query; its caller has been answered. */
+  readonly broke?: (error: unknown) => void
   /** Told of refusals that have no place in a trace. */
   readonly count?: (reason: string) => void
 }
@@ -60,17 +62,18 @@ export class Gateway implements CallHost {
   readonly #samplings: Samplings
   readonly #help = new HelpCache()
   readonly #open = new OpenCalls()
+  readonly #turns = new Turns()
   /** Pools of MCP servers; one that is no agent any more may still have workers. */
   readonly #strictPools = new Set<string>()
   #agents: ReadonlyMap<string, AgentSpec> = new Map()
   #adapters: ReadonlyMap<string, Adapter> = new Map()
-  #dispatcher: Dispatcher | undefined
+  #http: HttpWays | undefined
   #draining = false
 
   constructor(options: GatewayOptions) {
     this.#options = options
     this.#port = options.port
-    this.#parents = new Parents(options.ids)
+    this.#parents = new Parents(options.ids, () => options.port.nowMs())
     this.#samplings = new Samplings(() => options.port.nowMs())
     this.replaceAgents(options.agents)
   }
@@ -80,10 +83,15 @@ export class Gateway implements CallHost {
     return this.#open.size
   }
 
-  /** New calls find these agents; open calls end with the agent they began with. */
+  /** New calls find these agents; calls under way end with the agent they began with, those that wait need it to be there. */
   replaceAgents(agents: readonly AgentSpec[]): void {
+    const before = this.#agents
+    this.#adapters = new Map(agents.map((agent) => [agent.name, this.#keptAdapter(agent) ?? this.#adapterFor(agent)]))
     this.#agents = new Map(agents.map((agent) => [agent.name, agent]))
-    this.#adapters = new Map(agents.map((agent) => [agent.name, this.#adapterFor(agent)]))
+    for (const call of this.#open.all()) {
+      const { agent } = call.envelope
+      if (!call.isSent && before.has(agent) && !this.#agents.has(agent)) call.stop(fault('no_worker', { agent }))
+    }
     this.#help.clear()
     for (const agent of agents) {
       if (agent.type === 'mcp') this.#strictPools.add(agent.pool)
@@ -95,7 +103,7 @@ export class Gateway implements CallHost {
   receive(caller: Caller, message: Record<string, unknown>, bytes: number): void {
     const envelope = readEnvelope(message, this.#options.ids)
     if (isRefusal(envelope)) this.#refuse(caller, message, envelope.fault)
-    else if (envelope.agent === BUS) void this.#answerBus(caller, envelope)
+    else if (envelope.agent === BUS) this.#answerBus(caller, envelope).catch((error) => this.broke(error))
     else this.#call(caller, envelope, bytes)
   }
 
@@ -138,7 +146,7 @@ export class Gateway implements CallHost {
   async close(): Promise<void> {
     this.#draining = true
     for (const call of this.#open.all()) call.stop(fault('shutting_down'))
-    await this.#dispatcher?.destroy()
+    await this.#http?.dispatcher.destroy()
   }
 
   nowMs(): number {
@@ -156,6 +164,10 @@ export class Gateway implements CallHost {
     this.#parents.opened(worker, call.place)
   }
 
+  reached(call: OpenCall, worker: string): void {
+    this.#parents.reached(worker, call.place)
+  }
+
   partial(call: OpenCall, seq: number, outputs: readonly unknown[], extra: JsonObject): void {
     const { traceId, callId } = call.place
     this.#options.traces.partial?.({ traceId, callId, seq, outputs, atMs: this.nowMs() })
@@ -170,10 +182,18 @@ export class Gateway implements CallHost {
 
   ended(call: OpenCall, end: CallEnd, answer: Answer | undefined): void {
     this.#open.delete(call)
-    if (call.worker !== null) this.#parents.closed(call.worker, call.place)
+    this.#parents.over(call, call.cause)
+    const unwanted = call.worker === null ? [] : this.#parents.closed(call.worker, call.place)
     this.#options.traces.end(end)
-    if (answer === undefined || call.envelope.id === undefined) return
-    this.#port.reply(call.caller, composeAnswer(call.envelope.id, answer, call.place, this.#isStrict(call.caller)))
+    const { id } = call.envelope
+    if (answer !== undefined && id !== undefined)
+      this.#port.reply(call.caller, composeAnswer(id, answer, call.place, this.#isStrict(call.caller)))
+    // Its caller, a worker, lives and is owed an answer; what that worker was asked for is wanted no longer.
+    for (const orphan of unwanted) orphan.stop(fault('parent_gone'))
+  }
+
+  broke(error: unknown): void {
+    this.#options.broke?.(error)
   }
 
   #refuse(caller: Caller, message: JsonObject, error: ErrorBody): void {
@@ -194,7 +214,7 @@ export class Gateway implements CallHost {
     const { ids, queries, remoteQueries = false } = this.#options
     const workers = (agent: AgentSpec): number =>
       agent.type === 'http' ? 0 : (this.#port.workers?.(agent.pool) ?? agent.instances)
-    return { agents: this.#agents, ids, queries, remoteQueries, workers }
+    return { agents: this.#agents, ids, queries, remoteQueries, workers, broke: (error) => this.broke(error) }
   }
 
   #call(caller: Caller, envelope: Envelope, bytes: number): void {
@@ -204,6 +224,7 @@ export class Gateway implements CallHost {
       call.fail(fault('unknown_agent', { agent: envelope.agent, known: [...this.#agents.keys()] }))
       return
     }
+    if (!call.isOpen) return
     const refusal = this.#refusalOf(call, agent, bytes)
     const checked = envelope.method === 'input' && agent.type !== 'mcp' ? checkInputs(agent, envelope.params) : envelope
     if (refusal !== undefined) call.fail(refusal)
@@ -226,13 +247,9 @@ export class Gateway implements CallHost {
   /** Gives the call its place in the graph and its row in the trace. */
   #record(caller: Caller, envelope: Envelope, bytes: number, agent: AgentSpec | undefined): OpenCall {
     const { ids, traces } = this.#options
-    const {
-      traceId: joined,
-      parentId,
-      depth,
-      otelTraceId,
-    } = this.#parents.place(caller, envelope.traceId, envelope.meta)
-    const traceId = joined ?? ids.issue()
+    const placement = this.#parents.place(caller, envelope.traceId, envelope.meta)
+    const { parentId, depth, otelTraceId } = placement
+    const traceId = placement.traceId ?? ids.issue()
     const place = { traceId, callId: ids.allocate(traceId, envelope.id ?? null), depth, otelTraceId }
     this.#parents.remember(place)
     traces.begin({
@@ -252,7 +269,10 @@ export class Gateway implements CallHost {
       ...(otelTraceId === undefined ? {} : { otelTraceId }),
     })
     const call = new OpenCall(this, caller, envelope, place, agent?.timeoutMs ?? 0)
+    call.cause = placement.cause
     this.#open.add(call)
+    this.#parents.made(call, placement.cause)
+    if (placement.isOrphan) call.fail(fault('parent_gone'))
     return call
   }
 
@@ -276,6 +296,7 @@ export class Gateway implements CallHost {
       partial: () => {},
       room: () => undefined,
       fail: (error, traceOnly) => outcome.fail(error, traceOnly),
+      broke: (error) => outcome.broke(error),
       settle: (answer, settlement) => {
         if ('result' in answer) this.#help.set(agent.name, answer.result, call.worker, this.nowMs())
         outcome.settle(answer, settlement)
@@ -283,11 +304,17 @@ export class Gateway implements CallHost {
     })
   }
 
+  /** An agent that stays as it was keeps its adapter: those who wait for their turn there keep their places. */
+  #keptAdapter(agent: AgentSpec): Adapter | undefined {
+    const before = this.#agents.get(agent.name)
+    return JSON.stringify(before) === JSON.stringify(agent) ? this.#adapters.get(agent.name) : undefined
+  }
+
   #adapterFor(agent: AgentSpec): Adapter {
     if (agent.type === 'mcp') return mcpAdapter(agent, this.#port, this.#samplings)
-    if (agent.type === 'http') return httpAdapter(agent, (this.#dispatcher ??= createDispatcher()))
+    if (agent.type === 'http') return httpAdapter(agent, (this.#http ??= new HttpWays(this.#turns)))
     return agent.mode === 'oneshot'
-      ? oneshotAdapter(agent, this.#options.spawnOneshot)
+      ? oneshotAdapter(agent, this.#options.spawnOneshot, this.#turns)
       : stdioAdapter(agent, this.#port)
   }
 

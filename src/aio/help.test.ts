@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { verifies } from '../../test/conformance/verifies.ts'
 import {
   CLIENT,
   FakePort,
@@ -33,6 +34,7 @@ describe('what agents in use say to help', () => {
   })
 
   it('is written in the seed’s four fields, with the rest beside them', () => {
+    verifies('N20-shape')
     expect(describeAgent(agent, { result: VOICE })).toEqual({
       type: 'stdio',
       methods: ['identify', 'help'],
@@ -58,6 +60,7 @@ function asking(spec = stdioAgent()) {
 
 describe('asking for help', () => {
   it('is bare first, then in the agent’s style, then the configuration answers', () => {
+    verifies('N20-asked')
     const { port, help } = asking()
     help()
     expect(port.asked[0]?.message).toEqual({ jsonrpc: '2.0', method: 'help' })
@@ -79,6 +82,7 @@ describe('asking for help', () => {
   })
 
   it('is remembered until its worker goes, its lists change, or a minute has passed', () => {
+    verifies('N20-kept')
     const { gateway, port, help, traces } = asking()
     const answer = (): void => port.asked.at(-1)?.listener.received({ result: { methods: ['x'] } })
     const forgetting = [

@@ -89,6 +89,7 @@ export function askHelp(agent: AgentSpec, adapter: Adapter, invocation: Invocati
       outcome.settle({ result: describeAgent(agent, settlement.raw ?? answer) }, settlement)
     },
     fail: (error, traceOnly) => outcome.fail(error, traceOnly),
+    broke: (error) => outcome.broke(error),
   }
   ask()
   return () => cancel()

@@ -1,7 +1,16 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { CLIENT, FakePort, httpAgent, type Line, until, workbench } from '../../test/fixtures/aio/workbench.ts'
+import { verifies } from '../../test/conformance/verifies.ts'
+import {
+  BusyPort,
+  CLIENT,
+  FakePort,
+  httpAgent,
+  type Line,
+  until,
+  workbench,
+} from '../../test/fixtures/aio/workbench.ts'
 
 type Answer = (
   request: { body: Line; headers: IncomingMessage['headers']; url: string },
@@ -24,7 +33,41 @@ const stream =
 const event = (value: unknown): string => `data: ${JSON.stringify(value)}\n\n`
 const said = (value: string) => [{ type: 'text', value }]
 
+/** What the request brought as its secrets. */
+const tokenOf = ({ headers }: { headers: IncomingMessage['headers'] }): string => headers.authorization!.slice(7)
+const echo =
+  (say: (token: string, headers: IncomingMessage['headers']) => unknown, status = 200): Answer =>
+  (request, response) =>
+    json(status, say(tokenOf(request), request.headers))(request, response)
+
 const ANSWERS: Record<string, Answer> = {
+  '/echo-whole': echo((_token, headers) => ({ result: { headers } })),
+  '/echo-token': echo((token) => ({
+    result: { [`key ${token}`]: [`you are ${token}, are you?`, `http://x/?t=${encodeURIComponent(token)}`, token] },
+  })),
+  '/echo-escaped': (request, response) => {
+    const escaped = [...tokenOf(request)].map((c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`).join('')
+    response.writeHead(200, { 'content-type': 'application/json' }).end(`{"result":"${escaped}"}`)
+  },
+  '/echo-error': echo((token) => ({ error: { code: -32050, message: `bad ${token}`, data: { token } } }), 401),
+  '/echo-404': echo((token) => ({ result: token }), 404),
+  '/echo-stream': (request, response) =>
+    stream(
+      event({ partial: true, outputs: said(`a ${tokenOf(request)}`) }),
+      event({ output: { type: 'error', message: tokenOf(request) } }),
+    )(request, response),
+  '/echo-nested': echo((_token, headers) => ({ result: JSON.stringify({ inner: JSON.stringify(headers) }) })),
+  '/echo-all?api_key=key-of-the-address&v=2024-10-21': ({ headers, url }, response) =>
+    json(200, {
+      result: {
+        said: [
+          headers.authorization,
+          atob(headers.authorization!.slice(6)),
+          `sid is ${headers.cookie!.slice(-10)}`,
+          url,
+        ],
+      },
+    })({ headers, url, body: {} }, response),
   '/show': (request, response) => json(200, { jsonrpc: '2.0', id: 1, result: request })(request, response),
   '/bare': json(200, { text: 'bare' }),
   '/list': json(200, [1, 2]),
@@ -58,6 +101,14 @@ const ANSWERS: Record<string, Answer> = {
   '/stream-junk': stream('data: not json\n\n'),
   '/stream-error': stream(event({ error: { code: -32050, message: 'mid-stream' } })),
   '/stream-huge': stream(`data: ${'x'.repeat(3_000_000)}`),
+  '/question': json(200, { jsonrpc: '2.0', id: 1, method: 'roots/list' }),
+  '/stream-questions': stream(
+    event({ jsonrpc: '2.0', id: 1, method: 'sampling/createMessage', params: {} }),
+    event({ jsonrpc: '2.0', method: 'notifications/progress', params: { progress: 1 } }),
+    event({ jsonrpc: '2.0', id: 1, result: 'the answer' }),
+  ),
+  '/method-inside': json(200, { method: 'GET', path: '/' }),
+  '/stream-long': stream(event({ partial: true, outputs: said('x') }).repeat(300) + event({ result: 'end' })),
   '/hang': () => {},
   '/help-404': json(404, { jsonrpc: '2.0', error: { code: -32601, message: 'Method not found' } }),
   '/help': (request, response) =>
@@ -99,8 +150,72 @@ async function ask(path: string, fields: Parameters<typeof httpAgent>[0] = {}, m
   return { ...bench, reply: message as { result: Line; error: Line & { data: Line } } & Line }
 }
 
+describe('a stream that comes without a pause', () => {
+  it('leaves the others their turns', async () => {
+    const agent = httpAgent({ endpoint: `${origin}/stream-long` })
+    const { gateway, port } = workbench(new BusyPort(), [agent])
+    gateway.receive(CLIENT, { method: 'extractor::input', params: { inputs: said('x') }, id: 4 }, 90)
+    await until(() => port.replies.some(({ message }) => message['id'] === 4), 'the answer')
+    port.stop()
+    await gateway.close()
+    expect(port.replies).toHaveLength(301)
+    // About a millisecond's worth.
+    expect(port.perTurn.filter((count) => count > 10)).toEqual([])
+  })
+})
+
+describe('an agent that gives back what it was sent', () => {
+  const TOKEN = 'tok-1234+abc/xyz=='
+  const headers = { authorization: `Bearer ${TOKEN}`, 'x-api-key': 'a "quoted" key' }
+
+  it.each([
+    ['/echo-whole', 'the header'],
+    ['/echo-token', 'the token inside a text, a URL and a key'],
+    ['/echo-escaped', 'the token in escapes'],
+    ['/echo-error', 'an error'],
+    ['/echo-404', 'an answer with another status'],
+    ['/echo-stream', 'a stream'],
+    ['/echo-nested', 'a text that is JSON'],
+  ])('%s: no secret comes back in %s', async (path) => {
+    const { reply, port, traces } = await ask(path, { headers })
+    const seen = JSON.stringify([reply, port.replies, traces.starts, traces.ends])
+    expect(seen).toContain('[redacted]')
+    for (const secret of [TOKEN, encodeURIComponent(TOKEN), 'quoted']) expect(seen).not.toContain(secret)
+  })
+
+  it('gives a password, a cookie and a key of the address away as little', async () => {
+    const secrets = { authorization: `Basic ${btoa('me:open sesame')}`, cookie: 'a=1; sid=0123456789' }
+    const { reply } = await ask(`/echo-all?api_key=key-of-the-address&v=2024-10-21`, { headers: secrets })
+    expect(reply.result['said']).toEqual([
+      '[redacted]',
+      '[redacted]',
+      'sid is [redacted]',
+      '/echo-all?api_key=[redacted]&v=2024-10-21',
+    ])
+  })
+
+  it('leaves everything else as it is', async () => {
+    const { reply } = await ask('/bare', {
+      headers: { ...headers, accept: 'bare', 'x-flag': 'on', 'x-title': 'a bare title' },
+    })
+    expect(reply.result).toEqual({ text: 'bare' })
+  })
+})
+
+describe('what an agent says of its own', () => {
+  it('is not taken for its answer', async () => {
+    expect((await ask('/stream-questions')).reply.result).toBe('the answer')
+    expect((await ask('/question')).reply.error.data).toMatchObject({ reason: 'agent_invalid_response' })
+  })
+
+  it('is told from a result that has such a field', async () => {
+    expect((await ask('/method-inside')).reply.result).toEqual({ method: 'GET', path: '/' })
+  })
+})
+
 describe('an agent behind HTTP', () => {
   it('gets the seed’s envelope and the trace', async () => {
+    verifies('N11-post')
     const { reply, traces } = await ask('/show', { headers: { authorization: 'Bearer secret' } })
     expect(reply.result).toMatchObject({
       url: '/show',
@@ -114,7 +229,7 @@ describe('an agent behind HTTP', () => {
       headers: {
         'content-type': 'application/json',
         accept: 'application/json, text/event-stream',
-        authorization: 'Bearer secret',
+        authorization: '[redacted]',
         traceparent: expect.stringMatching(/^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/),
       },
     })
@@ -140,6 +255,7 @@ describe('an agent behind HTTP', () => {
     ['a redirect on its own origin', '/same', { text: 'bare' }],
     ['an event cut in pieces', '/stream-cut-in-pieces', 'whole'],
   ])('is understood: %s', async (_title, path, result) => {
+    verifies('N11-answers')
     expect((await ask(path)).reply).toMatchObject({ id: 4, result, trace_id: 'T', call_id: 4 })
   })
 
@@ -159,12 +275,14 @@ describe('an agent behind HTTP', () => {
     ['a stream that is no JSON', '/stream-junk', -32603, { reason: 'agent_invalid_response', http_status: 200 }],
     ['a stream over the limit', '/stream-huge', -32603, { reason: 'agent_invalid_response', http_status: 200 }],
   ])('fails: %s', async (_title, path, code, data) => {
+    verifies('N11-answers')
     const { reply, traces } = await ask(path)
     expect(reply).toMatchObject({ id: 4, error: { code, ...(data === undefined ? {} : { data }) }, call_id: 4 })
     expect(traces.only.status).toBe('error')
   })
 
   it('is told apart from an agent that is not there', async () => {
+    verifies('N11-unreachable')
     const closed = createServer().listen(0, '127.0.0.1')
     await new Promise((resolve) => closed.once('listening', resolve))
     const { port } = closed.address() as AddressInfo
@@ -201,6 +319,7 @@ describe('an agent behind HTTP', () => {
   })
 
   it('is given up after its time, and asked only once', async () => {
+    verifies('N11-once')
     const before = requests
     const { reply } = await ask('/hang', { timeoutMs: 100 })
     expect(reply.error.data).toMatchObject({ reason: 'agent_timeout', timeout_ms: 100 })

@@ -2,44 +2,62 @@
  * Agents behind an HTTP endpoint: the seed's envelope is POSTed, the answer is JSON or an event stream.
  *
  * A JSON-RPC body is the answer whatever the status. Nothing is sent twice: what failed after it may have been sent is
- * told, not retried. Redirects stay on the configured origin. Answers are bounded before they are parsed.
+ * told, not retried. Redirects stay on the configured origin. Answers are bounded before they are parsed, and cleaned of the
+ * secrets that were sent with the question.
  */
 import { Agent, fetch, type Response } from 'undici'
 import { type Adapter, agentMessage, type Invocation, type Outcome } from './adapter.ts'
 import type { HttpAgent } from './agent-spec.ts'
 import { isAnswer, readAnswer, readPartial } from './answers.ts'
+import { type ReadJson, readerFor } from './echoed-secrets.ts'
 import { fault } from './faults.ts'
 import { isEventStream, type Overlong, readEvents, readText } from './http-body.ts'
 import { isObject, type JsonObject } from './json-object.ts'
+import type { Turns } from './turns.ts'
 
 const MAX_REDIRECTS = 5
 const MAX_CONNECTIONS = 128
 
-/** Timeouts are the caller's: a slow model is not a broken one. */
-export function createDispatcher(): Agent {
-  return new Agent({ connections: MAX_CONNECTIONS, headersTimeout: 0, bodyTimeout: 0, connect: { timeout: 10_000 } })
+/** What all HTTP agents of a gateway share. */
+export class HttpWays {
+  readonly turns: Turns
+  /** Timeouts are the caller's: a slow model is not a broken one. */
+  readonly dispatcher = new Agent({
+    connections: MAX_CONNECTIONS,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    connect: { timeout: 10_000 },
+  })
+
+  constructor(turns: Turns) {
+    this.turns = turns
+  }
 }
 
 let lastId = 0
 
-export function httpAdapter(agent: HttpAgent, dispatcher: Agent): Adapter {
+export function httpAdapter(spec: HttpAgent, http: HttpWays): Adapter {
+  const agent = { ...spec, readJson: readerFor(spec) }
   return (invocation, outcome) => {
     const abort = new AbortController()
-    void new HttpCall(agent, outcome, dispatcher, abort.signal).run(invocation)
+    const call = new HttpCall(agent, outcome, http, abort.signal)
+    call.run(invocation).catch((error) => outcome.broke(error))
     return () => abort.abort()
   }
 }
 
+type ReadableAgent = HttpAgent & { readonly readJson: ReadJson }
+
 class HttpCall {
-  readonly #agent: HttpAgent
+  readonly #agent: ReadableAgent
   readonly #outcome: Outcome
-  readonly #dispatcher: Agent
+  readonly #http: HttpWays
   readonly #signal: AbortSignal
 
-  constructor(agent: HttpAgent, outcome: Outcome, dispatcher: Agent, signal: AbortSignal) {
+  constructor(agent: ReadableAgent, outcome: Outcome, http: HttpWays, signal: AbortSignal) {
     this.#agent = agent
     this.#outcome = outcome
-    this.#dispatcher = dispatcher
+    this.#http = http
     this.#signal = signal
   }
 
@@ -66,7 +84,8 @@ class HttpCall {
     let url = new URL(this.#agent.endpoint)
     try {
       for (let hop = 0; hop <= MAX_REDIRECTS; hop++) {
-        const options = { headers, redirect: 'manual', signal: this.#signal, dispatcher: this.#dispatcher } as const
+        const { dispatcher } = this.#http
+        const options = { headers, redirect: 'manual', signal: this.#signal, dispatcher } as const
         const response = await fetch(url, { method: 'POST', body, ...options })
         const location = redirectOf(response)
         if (location === undefined) return response
@@ -85,8 +104,9 @@ class HttpCall {
   async #readWhole(response: Response): Promise<void> {
     const text = await readText(response, this.#agent.maxReplyBytes)
     if (typeof text !== 'string') return this.#overlong(response.status, text)
-    const value = parseJson(text)
+    const value = this.#agent.readJson(text)
     if (value === undefined) return this.#invalid(response.status, 'it is not JSON')
+    if (isOwnMessage(value.json)) return this.#invalid(response.status, 'it is a question')
     this.#answer(response, value.json, Buffer.byteLength(text))
   }
 
@@ -99,10 +119,11 @@ class HttpCall {
 
   /** Ends with the first event that is not a partial; what follows it is not read. */
   async #readStream(response: Response): Promise<void> {
-    for await (const event of readEvents(response, this.#agent.maxReplyBytes)) {
+    for await (const event of readEvents(response, this.#agent.maxReplyBytes, this.#http.turns)) {
       if (typeof event !== 'string') return this.#overlong(response.status, event)
-      const value = parseJson(event)
+      const value = this.#agent.readJson(event)
       if (value === undefined) return this.#invalid(response.status, 'an event is not JSON')
+      if (isOwnMessage(value.json)) continue
       const partial = isObject(value.json) ? readPartial(value.json) : undefined
       if (partial === undefined) return this.#answer(response, value.json, Buffer.byteLength(event))
       this.#outcome.partial(partial)
@@ -120,19 +141,16 @@ class HttpCall {
   }
 }
 
+/** A question or a note of the agent's own, to which nobody can reply here: never an answer, whatever its id. */
+function isOwnMessage(json: unknown): boolean {
+  return isObject(json) && json['jsonrpc'] !== undefined && typeof json['method'] === 'string' && !isAnswer(json)
+}
+
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 307, 308])
 
 /** 303 points at a page about the answer, which is not the answer: it is a status like any other. */
 function redirectOf(response: Response): string | undefined {
   return REDIRECTS.has(response.status) ? (response.headers.get('location') ?? undefined) : undefined
-}
-
-function parseJson(text: string): { readonly json: unknown } | undefined {
-  try {
-    return { json: JSON.parse(text) as unknown }
-  } catch {
-    return undefined
-  }
 }
 
 /** The code of the system, which holds no secret; messages of the network may name what a header held. */

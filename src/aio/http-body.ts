@@ -3,6 +3,7 @@
  */
 import { createParser } from 'eventsource-parser'
 import type { Response } from 'undici'
+import { piecesOf, type Turns } from './turns.ts'
 
 /** The answer is longer than the agent may make it. */
 export interface Overlong {
@@ -26,8 +27,12 @@ export async function readText(response: Response, limitBytes: number): Promise<
   return Buffer.concat(parts).toString()
 }
 
-/** The data of each event, without the end mark that some servers send. */
-export async function* readEvents(response: Response, limitBytes: number): AsyncGenerator<string | Overlong> {
+/** The data of each event, without the end mark that some servers send; a stream without pause leaves others their turn. */
+export async function* readEvents(
+  response: Response,
+  limitBytes: number,
+  turns: Turns,
+): AsyncGenerator<string | Overlong> {
   const events: (string | Overlong)[] = []
   const parser = createParser({
     maxBufferSize: limitBytes,
@@ -41,8 +46,14 @@ export async function* readEvents(response: Response, limitBytes: number): Async
   })
   const decoder = new TextDecoder()
   for await (const chunk of chunksOf(response)) {
-    parser.feed(decoder.decode(chunk, { stream: true }))
-    yield* events.splice(0)
+    for (const piece of piecesOf(chunk)) {
+      await turns.over()
+      parser.feed(decoder.decode(piece, { stream: true }))
+      for (const event of events.splice(0)) {
+        yield event
+        await turns.over()
+      }
+    }
   }
   // A last event may lack its empty line.
   parser.feed('\n\n')

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { verifies } from '../../test/conformance/verifies.ts'
 import { CLIENT, FakePort, type Line, mcpAgent, until, workbench } from '../../test/fixtures/aio/workbench.ts'
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
@@ -13,6 +14,7 @@ function bench(hello?: Line) {
 
 describe('a message to an MCP server', () => {
   it('has nothing beside method and params, whatever the caller sent', async () => {
+    verifies('N6-mcp')
     const { port, call } = bench()
     call('tools.call', { params: { tool: 'a', args: { x: 1 } }, sessionId: 'S', pool: 'p', extra: true })
     await until(() => port.asked[0], 'a request')
@@ -89,6 +91,7 @@ describe('what an MCP server says', () => {
   })
 
   it('names the modules that are on when one is off', async () => {
+    verifies('N8-disabled')
     const { port, call } = bench({ capabilities: { prompts: {} } })
     call('tools.list')
     const { message } = await until(() => port.replies[0], 'an answer')

@@ -6,7 +6,7 @@
  * any answer. The trace travels in `params._meta`. The handshake is the bus's and has happened before a request is sent.
  */
 import { CODE } from '../wire/jsonrpc.ts'
-import type { Adapter, Invocation, Outcome } from './adapter.ts'
+import { type Adapter, carefulListener, type Invocation, type Outcome } from './adapter.ts'
 import type { McpAgent } from './agent-spec.ts'
 import { type Answer, readAnswer } from './answers.ts'
 import { fault } from './faults.ts'
@@ -24,9 +24,10 @@ export function mcpAdapter(agent: McpAgent, port: GatewayPort, samplings: Sampli
   return (invocation, outcome) => {
     const call = new McpCall(agent, port, invocation, outcome)
     const plan = invocation.method === 'help' ? undefined : planCall(agent, invocation, samplings)
-    if (plan === undefined) void call.describe()
+    const broke = (error: unknown): void => outcome.broke(error)
+    if (plan === undefined) call.describe().catch(broke)
     else if ('fault' in plan) outcome.fail(plan.fault)
-    else void call.run(plan)
+    else call.run(plan).catch(broke)
     return () => call.cancel()
   }
 }
@@ -98,7 +99,7 @@ class McpCall {
   ): void {
     const { affinity } = this.#invocation
     const message = { method: request.method, params: { ...request.params, _meta: this.#meta(handshake) } }
-    this.#exchange = this.#port.request(this.#agent.pool, message, affinity === undefined ? {} : { affinity }, {
+    const listener = carefulListener(this.#outcome, {
       sent: (worker) => this.#outcome.sent(worker),
       received: (said, bytes = byteLength(said)) => {
         if (said['method'] === 'notifications/progress') this.#progress(objectOr(said['params']))
@@ -106,6 +107,8 @@ class McpCall {
       },
       failed: (error) => this.#outcome.fail(error),
     })
+    const options = affinity === undefined ? {} : { affinity }
+    this.#exchange = this.#port.request(this.#agent.pool, message, options, listener)
   }
 
   #receive(message: JsonObject, settled: (answer: Answer) => void): void {

@@ -56,7 +56,7 @@ const MIME_TYPES: readonly (readonly [RegExp, string])[] = [
   [/^application\/(?:[\w.-]+\+)?json\b/i, 'json'],
 ]
 
-/** The seed's `type` of a resource (aio.md 5, Inputs). */
+/** The seed's `type` of a resource (spec N8). */
 export function resourceType(mime: unknown): string {
   if (typeof mime !== 'string') return 'file'
   return MIME_TYPES.find(([pattern]) => pattern.test(mime))?.[1] ?? 'file'

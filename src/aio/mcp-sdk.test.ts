@@ -1,5 +1,6 @@
 /** MCP agents against real servers of both SDK generations and both eras. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { verifies } from '../../test/conformance/verifies.ts'
 import {
   CLIENT,
   type Line,
@@ -41,6 +42,7 @@ describe.each(SERVERS)('$title', (server) => {
   const ended = () => ({ ...bench.traces.starts.at(-1)!, ...bench.traces.ends.at(-1)! })
 
   it('calls a tool in the seed’s spelling, with a trace id, and does not hang', async () => {
+    verifies('N8-translated')
     const { result, trace_id, call_id } = await call('math_agent::tools.call', {
       tool: 'calculate_area',
       args: { x: 3, y: 4 },
@@ -62,6 +64,7 @@ describe.each(SERVERS)('$title', (server) => {
   })
 
   it('calls a tool in MCP’s spelling', async () => {
+    verifies('N8-translated')
     const { result } = await call('math_agent::tools.call', { name: 'calculate_area', arguments: { x: 2, y: 2 } })
     expect(result['outputs']).toEqual([{ type: 'text', value: '4' }])
   })
@@ -89,6 +92,7 @@ describe.each(SERVERS)('$title', (server) => {
   })
 
   it('lists resources in the seed’s shape', async () => {
+    verifies('N8-shape')
     const { result } = await call('math_agent::resources.list', {})
     expect(result['resources']).toMatchObject([
       { id: 'doc://doc-001', uri: 'doc://doc-001', title: 'Spec Sheet', type: 'pdf', name: 'spec' },
@@ -117,6 +121,7 @@ describe.each(SERVERS)('$title', (server) => {
   })
 
   it('turns media and resources into outputs', async () => {
+    verifies('N8-shape')
     const { result } = await call('math_agent::tools.call', { tool: 'picture', args: {} })
     expect(result['outputs']).toEqual([
       { type: 'image', value: 'aGk=', mimeType: 'image/png' },
@@ -126,6 +131,7 @@ describe.each(SERVERS)('$title', (server) => {
   })
 
   it('sends progress as partials, only to those who asked', async () => {
+    verifies('N15-progress')
     await call('math_agent::tools.call', { tool: 'progress', args: {} })
     const before = port.replies.length
     await call('math_agent::tools.call', { tool: 'progress', args: {}, _meta: { progressToken: 'mine' } })
@@ -149,6 +155,7 @@ describe.each(SERVERS)('$title', (server) => {
   })
 
   it('samples with a tool and remembers the conversation', async () => {
+    verifies('N9-tool')
     const start = await call('llm_agent::sampling.start', { input: { type: 'text', value: 'hello' } })
     expect(start.result).toMatchObject({ outputs: [{ type: 'text', value: '1: hello' }] })
     const { sampling_id } = start.result
@@ -179,6 +186,7 @@ describe.each(SERVERS)('$title', (server) => {
   })
 
   it('answers a notification with nothing and records what came of it', async () => {
+    verifies('N7-mcp')
     const before = port.replies.length
     bench.gateway.receive(CLIENT, { method: 'math_agent::tools.call', params: { tool: 'explode' } }, 50)
     const end = await until(() => bench.traces.ends.find((call) => call.traceId !== 'T'), 'its end')

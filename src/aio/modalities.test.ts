@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { verifies } from '../../test/conformance/verifies.ts'
 import { stdioAgent } from '../../test/fixtures/aio/workbench.ts'
 import type { Modality } from './agent-spec.ts'
 import { isRefusal } from './faults.ts'
@@ -29,6 +30,7 @@ describe('inputs that pass', () => {
     ['a JSON list', one('file', [1, 2])],
     ['a singular input', { input: { type: 'text', value: 'x' } }],
   ])('%s', (_title, params) => {
+    verifies('N13-accepted')
     expect(reasonOf(params)).toBeUndefined()
   })
 
@@ -66,10 +68,12 @@ describe('inputs that are refused', () => {
     ['media that is no string', one('audio', {}), 'invalid_value'],
     ['a file that is a number', one('file', 5), 'invalid_value'],
   ])('%s', (_title, params, reason) => {
+    verifies('N13-refused')
     expect(reasonOf(params)).toMatchObject({ reason })
   })
 
   it('says which input it was', () => {
+    verifies('N13-refused')
     const params = {
       inputs: [
         { type: 'text', value: 'x' },
@@ -80,6 +84,7 @@ describe('inputs that are refused', () => {
   })
 
   it('says what the agent accepts', () => {
+    verifies('N13-refused')
     expect(reasonOf(one('image', 'aGVs'), ['text', 'file'])).toEqual({
       reason: 'unsupported_modality',
       index: 0,

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { verifies } from '../../test/conformance/verifies.ts'
 import { isGatewayMethod, joinName, splitName } from './names.ts'
 
 const agent = fc.stringMatching(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/)
@@ -44,6 +45,7 @@ describe('names of agents and methods', () => {
   })
 
   it('accepts nothing outside the grammar', () => {
+    verifies('N2-grammar')
     const grammar = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}::[A-Za-z_][A-Za-z0-9_.]{0,255}$/
     const noise = fc.oneof(
       fc.string(),

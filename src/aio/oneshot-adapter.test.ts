@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import { verifies } from '../../test/conformance/verifies.ts'
 import {
+  BusyPort,
   CLIENT,
   FakePort,
   type Line,
@@ -9,6 +11,7 @@ import {
   until,
   workbench,
 } from '../../test/fixtures/aio/workbench.ts'
+import type { SpawnOneshot } from './port.ts'
 
 const params = { inputs: [{ type: 'audio', value: 'aGVs' }] }
 
@@ -87,6 +90,7 @@ describe('an agent that reads to the end of its input', () => {
   })
 
   it('is ended when the client goes', async () => {
+    verifies('N18-gone')
     const bench = voice('hang')
     bench.gateway.receive(CLIENT, { method: 'voice::input', params, id: 1 }, 80)
     await until(() => bench.spawnOneshot.running === 1, 'the start of the process')
@@ -96,6 +100,7 @@ describe('an agent that reads to the end of its input', () => {
   })
 
   it('runs as many processes at a time as it has instances', async () => {
+    verifies('N10-instances')
     const bench = voice('result', { instances: 2 })
     await Promise.all([1, 2, 3, 4, 5].map((id) => ask(bench, 'input', id)))
     expect(bench.spawnOneshot.most).toBe(2)
@@ -126,5 +131,31 @@ describe('an agent that reads to the end of its input', () => {
     expect(bench.traces.only).toMatchObject({ status: 'ok', output: null })
     await until(() => bench.spawnOneshot.running === 0, 'the end of the process')
     expect(bench.port.replies).toEqual([])
+  })
+})
+
+describe('an agent that talks without a pause', () => {
+  const spoken = (process: { text: string }): SpawnOneshot => {
+    return () => ({
+      worker: '1',
+      stdout: (async function* () {
+        yield Buffer.from(process.text)
+      })(),
+      ended: Promise.resolve({ code: 0, signal: null, stderrTail: '' }),
+      send: () => {},
+    })
+  }
+  const part = `${JSON.stringify({ partial: true, outputs: [{ type: 'text', value: 'x' }] })}\n`
+  const agent = stdioAgent({ name: 'voice', mode: 'oneshot' })
+
+  it('leaves the others their turns', async () => {
+    const spawnOneshot = spoken({ text: `${part.repeat(300)}{"result":"end"}` })
+    const { gateway, port } = workbench(new BusyPort(), [agent], { spawnOneshot })
+    gateway.receive(CLIENT, { method: 'voice::input', params, id: 1 }, 80)
+    await until(() => port.replies.some(({ message }) => message['id'] === 1), 'the answer')
+    port.stop()
+    expect(port.replies).toHaveLength(301)
+    // The bytes that are looked at in one go hold some seventy parts.
+    expect(port.perTurn.filter((count) => count > 80)).toEqual([])
   })
 })

@@ -12,19 +12,23 @@ import { fault } from './faults.ts'
 import { JsonObjectSplitter } from './json-framing.ts'
 import { isObject, type JsonObject } from './json-object.ts'
 import type { ErrorBody, OneshotEnd, OneshotProcess, SpawnOneshot } from './port.ts'
+import { piecesOf, type Turns } from './turns.ts'
 import { Turnstile } from './turnstile.ts'
 
 export function oneshotAdapter(
   agent: StdioAgent,
   spawn: SpawnOneshot,
+  turns: Turns,
   turnstile = new Turnstile(agent.instances),
 ): Adapter {
   return (invocation, outcome) => {
     const abort = new AbortController()
-    const giveUp = turnstile.enter(
-      () => void new OneshotCall(agent, invocation, outcome, abort).run(spawn).finally(() => turnstile.leave()),
-      () => outcome.fail(fault('overloaded', { agent: agent.name })),
-    )
+    const call = new OneshotCall(agent, invocation, outcome, abort)
+    const run = (): void => {
+      const done = call.run(spawn, turns).catch((error) => outcome.broke(error))
+      void done.finally(() => turnstile.leave())
+    }
+    const giveUp = turnstile.enter(run, () => outcome.fail(fault('overloaded', { agent: agent.name })))
     return () => {
       giveUp()
       abort.abort()
@@ -57,27 +61,31 @@ class OneshotCall {
     this.#splitter = new JsonObjectSplitter(agent.maxReplyBytes)
   }
 
-  async run(spawn: SpawnOneshot): Promise<void> {
+  async run(spawn: SpawnOneshot, turns: Turns): Promise<void> {
     const process = spawn(this.#agent.pool, this.#abort.signal)
     const { notification } = this.#invocation
     const id = notification ? {} : { id: ++lastId }
     process.send(`${JSON.stringify({ ...agentMessage(this.#invocation), ...id })}\n`)
     this.#outcome.sent(process.worker)
     if (notification) this.#outcome.settle({ result: null }, { bytes: 0 })
-    await this.#readAll(process)
+    await this.#readAll(process, turns)
     const end = await process.ended
     if (!this.#answered && !notification) this.#conclude(end)
   }
 
-  async #readAll(process: OneshotProcess): Promise<void> {
+  async #readAll(process: OneshotProcess, turns: Turns): Promise<void> {
     try {
       for await (const chunk of process.stdout) {
-        this.#splitter.push(chunk, (object) => this.#take(object, process))
+        for (const piece of piecesOf(chunk)) {
+          await turns.over()
+          this.#splitter.push(piece, (object) => this.#take(object, process))
+        }
         if (this.#splitter.overflowed) return this.#abort.abort()
         await this.#outcome.room()
       }
-    } catch {
-      // A pipe that breaks is told by the end of the process.
+    } catch (error) {
+      // A pipe that breaks is told by the end of the process; anything else is ours.
+      if (typeof (error as { code?: unknown }).code !== 'string') throw error
     }
   }
 

@@ -1,10 +1,13 @@
 import { describe, expect, it } from 'vitest'
+import { verifies } from '../../test/conformance/verifies.ts'
 import { CLIENT, MemoryIds } from '../../test/fixtures/aio/workbench.ts'
 import { type Ancestor, Parents } from './parents.ts'
 import type { Caller } from './port.ts'
 
 const T = 'AIO-TR-20250326-0001'
 const WORKER: Caller = { kind: 'worker', key: '3.1', pool: 'reader' }
+
+let nowMs = 0
 
 function remembered(parents: Parents, callId: number, depth = 1, traceId = T): Ancestor {
   const call = { traceId, callId, depth, otelTraceId: undefined }
@@ -14,23 +17,27 @@ function remembered(parents: Parents, callId: number, depth = 1, traceId = T): A
 
 describe('the place of a call', () => {
   it('is at the top without any reference', () => {
-    expect(new Parents(new MemoryIds()).place(CLIENT, T, {})).toEqual({
+    expect(new Parents(new MemoryIds(), () => nowMs).place(CLIENT, T, {})).toEqual({
       traceId: T,
       parentId: null,
       depth: 1,
       otelTraceId: undefined,
+      cause: undefined,
+      isOrphan: false,
     })
   })
 
   it('is under the call whose traceparent comes back', () => {
-    const parents = new Parents(new MemoryIds())
+    verifies('N16-parent')
+    const parents = new Parents(new MemoryIds(), () => nowMs)
     const traceparent = parents.traceparent(remembered(parents, 7))
     expect(parents.place(CLIENT, T, { traceparent })).toMatchObject({ parentId: 7, depth: 2 })
     expect(parents.place(CLIENT, undefined, { traceparent })).toMatchObject({ traceId: T, parentId: 7 })
   })
 
   it('keeps the OpenTelemetry trace of a foreign traceparent, and hands it on', () => {
-    const parents = new Parents(new MemoryIds())
+    verifies('T7-foreign')
+    const parents = new Parents(new MemoryIds(), () => nowMs)
     const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`
     const place = parents.place(CLIENT, T, { traceparent })
     expect(place).toMatchObject({ parentId: null, otelTraceId: 'a'.repeat(32) })
@@ -46,11 +53,14 @@ describe('the place of a call', () => {
     ['00-AAAA'],
     [5],
   ])('takes nothing from the traceparent %j', (traceparent) => {
-    expect(new Parents(new MemoryIds()).place(CLIENT, T, { traceparent })).toMatchObject({ otelTraceId: undefined })
+    expect(new Parents(new MemoryIds(), () => nowMs).place(CLIENT, T, { traceparent })).toMatchObject({
+      otelTraceId: undefined,
+    })
   })
 
   it('is under the call that is named, if that is known and of the same trace', () => {
-    const parents = new Parents(new MemoryIds())
+    verifies('N16-parent')
+    const parents = new Parents(new MemoryIds(), () => nowMs)
     remembered(parents, 2)
     expect(parents.place(CLIENT, T, { 'stdio-bus/parent': `${T}#2` })).toMatchObject({ parentId: 2 })
     expect(parents.place(CLIENT, T, { 'stdio-bus/parent': `${T}#3` })).toMatchObject({ parentId: null })
@@ -58,7 +68,8 @@ describe('the place of a call', () => {
   })
 
   it('is under the only open call of the worker that asks', () => {
-    const parents = new Parents(new MemoryIds())
+    verifies('N16-parent')
+    const parents = new Parents(new MemoryIds(), () => nowMs)
     const call = remembered(parents, 4, 3)
     parents.opened('3.1', call)
     expect(parents.place(WORKER, undefined, {})).toMatchObject({ traceId: T, parentId: 4, depth: 4 })
@@ -68,15 +79,18 @@ describe('the place of a call', () => {
   })
 
   it('is unknown with two open calls, unless the trace tells them apart', () => {
-    const parents = new Parents(new MemoryIds())
+    const parents = new Parents(new MemoryIds(), () => nowMs)
     parents.opened('3.1', remembered(parents, 1, 5))
     parents.opened('3.1', remembered(parents, 1, 9, 'other'))
-    expect(parents.place(WORKER, undefined, {})).toMatchObject({ traceId: undefined, parentId: null, depth: 6 })
+    expect(parents.place(WORKER, undefined, {})).toMatchObject({ traceId: undefined, parentId: null, depth: 10 })
+    expect(parents.place(WORKER, T, {})).toMatchObject({ parentId: 1, depth: 6 })
     expect(parents.place(WORKER, 'other', {})).toMatchObject({ parentId: 1, depth: 10 })
+    expect(parents.place(WORKER, 'a third', {})).toMatchObject({ parentId: null, depth: 10 })
   })
 
   it('prefers what the caller says to what its worker has open', () => {
-    const parents = new Parents(new MemoryIds())
+    verifies('N16-parent')
+    const parents = new Parents(new MemoryIds(), () => nowMs)
     parents.opened('3.1', remembered(parents, 1))
     const traceparent = parents.traceparent(remembered(parents, 2))
     remembered(parents, 3)
@@ -84,8 +98,46 @@ describe('the place of a call', () => {
     expect(parents.place(WORKER, T, { 'stdio-bus/parent': `${T}#3` })).toMatchObject({ parentId: 3 })
   })
 
+  it('is not made shallow by naming a call that the worker does not have in hand', () => {
+    const parents = new Parents(new MemoryIds(), () => nowMs)
+    const first = remembered(parents, 1, 1)
+    const traceparent = parents.traceparent(first)
+    parents.opened('3.1', remembered(parents, 2, 8))
+    expect(parents.place(WORKER, undefined, { traceparent })).toMatchObject({ parentId: 1, depth: 9 })
+    parents.opened('3.1', first)
+    expect(parents.place(WORKER, undefined, { traceparent })).toMatchObject({ parentId: 1, depth: 2 })
+  })
+
+  it('goes on from what the worker was done with a moment ago', () => {
+    const parents = new Parents(new MemoryIds(), () => nowMs)
+    const call = remembered(parents, 1, 8)
+    parents.opened('3.1', call)
+    parents.closed('3.1', call)
+    parents.reached('3.1', remembered(parents, 2, 3))
+    expect(parents.place(WORKER, undefined, {})).toMatchObject({ parentId: null, depth: 9, isOrphan: false })
+    nowMs += 1_000
+    expect(parents.place(WORKER, undefined, {})).toMatchObject({ depth: 1, isOrphan: false })
+  })
+
+  it('is nobody’s when all that the worker had in hand was given up, for as long as it goes on', () => {
+    const parents = new Parents(new MemoryIds(), () => nowMs)
+    const call = remembered(parents, 1, 8)
+    parents.opened('3.1', call)
+    const traceparent = parents.traceparent(call)
+    call.isGivenUp = true
+    parents.closed('3.1', call)
+    for (let n = 0; n < 5; n++) {
+      expect(parents.place(WORKER, undefined, {})).toMatchObject({ isOrphan: true })
+      nowMs += 900
+    }
+    expect(parents.place(WORKER, undefined, { traceparent })).toMatchObject({ isOrphan: true })
+    expect(parents.place(CLIENT, undefined, { traceparent })).toMatchObject({ isOrphan: false })
+    nowMs += 1_000
+    expect(parents.place(WORKER, undefined, {})).toMatchObject({ depth: 1, isOrphan: false })
+  })
+
   it('forgets the oldest calls', () => {
-    const parents = new Parents(new MemoryIds())
+    const parents = new Parents(new MemoryIds(), () => nowMs)
     for (let id = 1; id <= 10_001; id++) remembered(parents, id)
     expect(parents.place(CLIENT, T, { 'stdio-bus/parent': `${T}#1` })).toMatchObject({ parentId: null })
     expect(parents.place(CLIENT, T, { 'stdio-bus/parent': `${T}#2` })).toMatchObject({ parentId: 2 })

@@ -1,10 +1,14 @@
 /**
  * Finds the place of a call in the execution graph: its trace, its parent, its depth.
  *
- * The rules, in order (aio.md 3.7): a W3C `traceparent` that the bus gave out, an explicit `stdio-bus/parent`, the only
+ * The rules, in order (spec N16): a W3C `traceparent` that the bus gave out, an explicit `stdio-bus/parent`, the only
  * open call of the worker that asks. A parent is always an older call that is remembered here, so a graph has no loops.
- * Memory is bounded: the oldest calls are forgotten and can then be nobody's parent.
+ * Where the parent of a worker's call is not known, it is taken to stand below the deepest call the worker has in hand, or
+ * had a moment ago: every chain reaches its bound. Memory is bounded: the oldest calls are forgotten and can then be
+ * nobody's parent.
  */
+import type { OpenCall } from './call.ts'
+import { InHand } from './in-hand.ts'
 import type { JsonObject } from './json-object.ts'
 import type { Caller, TraceIds } from './port.ts'
 import { Recent } from './recent.ts'
@@ -21,6 +25,8 @@ export interface Ancestor {
   readonly depth: number
   /** Set when the caller is part of an OpenTelemetry trace of its own. */
   readonly otelTraceId: string | undefined
+  /** Nobody waits for it any more: its caller has gone or cancelled it, or its time was over. */
+  isGivenUp?: boolean
 }
 
 export interface Placement {
@@ -29,6 +35,10 @@ export interface Placement {
   readonly parentId: number | null
   readonly depth: number
   readonly otelTraceId: string | undefined
+  /** The call in hand that made a worker call; undefined: any of them may have. */
+  readonly cause: Ancestor | undefined
+  /** Whatever made the worker call was given up. */
+  readonly isOrphan: boolean
 }
 
 export function callKey(call: { readonly traceId: string; readonly callId: number }): string {
@@ -39,31 +49,47 @@ export class Parents {
   readonly #ids: TraceIds
   readonly #calls = new Recent<Ancestor>(REMEMBERED_CALLS)
   readonly #spans = new Recent<Ancestor>(REMEMBERED_CALLS)
-  readonly #openAtWorker = new Map<string, Set<Ancestor>>()
+  /** Of workers that live. */
+  readonly #hands = new Map<string, InHand>()
+  readonly #nowMs: () => number
 
-  constructor(ids: TraceIds) {
+  constructor(ids: TraceIds, nowMs: () => number) {
     this.#ids = ids
+    this.#nowMs = nowMs
   }
 
   place(caller: Caller, traceId: string | undefined, meta: JsonObject): Placement {
     const inbound = readTraceparent(meta['traceparent'])
-    const open = this.#openCalls(caller, traceId)
-    const fits = (call: Ancestor | undefined): boolean =>
-      call !== undefined && (traceId === undefined || call.traceId === traceId)
-    const candidates = [
-      inbound && this.#spans.get(inbound.spanId),
-      this.#calls.get(String(meta[PARENT_KEY])),
-      open.length === 1 ? open[0] : undefined,
-    ]
-    const parent = candidates.find(fits)
-    // With several open calls the parent is unknown; the shallowest of them never accuses an innocent chain.
-    const above = parent?.depth ?? Math.min(...open.map((call) => call.depth), Number.POSITIVE_INFINITY)
+    const hand = this.#handOf(caller)
+    const named = [inbound && this.#spans.get(inbound.spanId), this.#calls.get(String(meta[PARENT_KEY]))].find(
+      (call) => call !== undefined && (traceId === undefined || call.traceId === traceId),
+    )
+    const parent = named ?? onlyOne(hand?.calls(traceId))
+    const cause = parent !== undefined && hand?.has(parent) ? parent : undefined
     return {
       traceId: traceId ?? parent?.traceId,
       parentId: parent?.callId ?? null,
-      depth: Number.isFinite(above) ? above + 1 : 1,
+      depth: (cause?.depth ?? this.#guessDepth(hand, traceId, named)) + 1,
       otelTraceId: inbound?.otelTraceId ?? parent?.otelTraceId,
+      cause,
+      isOrphan: hand !== undefined && this.#isOrphan(hand, named),
     }
+  }
+
+  /** What is not known may stand below the deepest of all that it can be. */
+  #guessDepth(hand: InHand | undefined, traceId: string | undefined, named: Ancestor | undefined): number {
+    const ofTrace = deepest(hand?.calls(traceId))
+    const inHand = ofTrace > 0 ? ofTrace : deepest(hand?.calls())
+    return Math.max(named?.depth ?? 0, inHand > 0 ? inHand : (hand?.glow.depth(this.#nowMs()) ?? 0))
+  }
+
+  #isOrphan(hand: InHand, named: Ancestor | undefined): boolean {
+    if (named !== undefined) return named.isGivenUp === true
+    return deepest(hand.calls()) === 0 && hand.glow.isUnwanted(this.#nowMs())
+  }
+
+  #handOf(caller: Caller): InHand | undefined {
+    return caller.kind === 'worker' ? this.#hands.get(caller.key) : undefined
   }
 
   remember(call: Ancestor): void {
@@ -71,18 +97,39 @@ export class Parents {
   }
 
   opened(worker: string, call: Ancestor): void {
-    const open = this.#openAtWorker.get(worker)
-    if (open === undefined) this.#openAtWorker.set(worker, new Set([call]))
-    else open.add(call)
+    this.#openHand(worker).take(call)
   }
 
-  closed(worker: string, call: Ancestor): void {
-    const open = this.#openAtWorker.get(worker)
-    if (open?.delete(call) && open.size === 0) this.#openAtWorker.delete(worker)
+  /** The worker has let go of the call, or is to; returns the calls it has made that nobody wants any more. */
+  closed(worker: string, call: Ancestor): readonly OpenCall[] {
+    return this.#hands.get(worker)?.letGo(call, this.#nowMs()) ?? []
+  }
+
+  /** A notification was written to the worker, which is all there is to it. */
+  reached(worker: string, call: Ancestor): void {
+    this.#openHand(worker).glow.done(call.depth, this.#nowMs())
+  }
+
+  /** A worker has made a call. */
+  made(call: OpenCall, cause: Ancestor | undefined): void {
+    this.#handOf(call.caller)?.made(call, cause)
+  }
+
+  /** A call that a worker has made is over. */
+  over(call: OpenCall, cause: Ancestor | undefined): void {
+    this.#handOf(call.caller)?.over(call, cause)
   }
 
   forgetWorker(worker: string): void {
-    this.#openAtWorker.delete(worker)
+    this.#hands.delete(worker)
+  }
+
+  #openHand(worker: string): InHand {
+    const known = this.#hands.get(worker)
+    if (known !== undefined) return known
+    const fresh = new InHand()
+    this.#hands.set(worker, fresh)
+    return fresh
   }
 
   /** The `traceparent` an agent gets, by which its own calls find their parent. */
@@ -91,12 +138,18 @@ export class Parents {
     this.#spans.set(spanId, call)
     return `00-${call.otelTraceId ?? this.#ids.otelTraceId(call.traceId)}-${spanId}-01`
   }
+}
 
-  #openCalls(caller: Caller, traceId: string | undefined): readonly Ancestor[] {
-    if (caller.kind !== 'worker') return []
-    const open = [...(this.#openAtWorker.get(caller.key) ?? [])]
-    return traceId === undefined ? open : open.filter((call) => call.traceId === traceId)
-  }
+function onlyOne(calls: Iterable<Ancestor> = []): Ancestor | undefined {
+  const [first, second] = calls
+  return second === undefined ? first : undefined
+}
+
+/** The depth of the deepest; 0: there is none. */
+function deepest(calls: Iterable<Ancestor> = []): number {
+  let depth = 0
+  for (const call of calls) depth = Math.max(depth, call.depth)
+  return depth
 }
 
 function readTraceparent(text: unknown): { otelTraceId: string; spanId: string } | undefined {

@@ -14,7 +14,8 @@ export interface ErrorBody {
 export interface Caller {
   readonly kind: 'client' | 'worker'
   readonly key: string
-  readonly door?: 'stdio' | 'unix' | 'tcp'
+  /** Its door lets in this machine's own programs only. */
+  readonly isLocal?: boolean
   readonly pool?: string
 }
 
@@ -37,7 +38,7 @@ export interface ExchangeListener {
 }
 
 export interface GatewayPort {
-  /** One line to whoever asked. */
+  /** One line to whoever asked; its `result` may be a `JsonText`. */
   reply(caller: Caller, message: Record<string, unknown>): void
   /** Settles when the queue towards `caller` has room again; undefined: it has room now. */
   room?(caller: Caller): Promise<void> | undefined
@@ -50,7 +51,12 @@ export interface GatewayPort {
   ): Exchange
   /** The last message of the exchange was received. */
   finish(exchange: Exchange): void
-  notify(pool: string, message: Record<string, unknown>, options: { affinity?: string }): void
+  /** `sent` is told which worker got it, if any did. */
+  notify(
+    pool: string,
+    message: Record<string, unknown>,
+    options: { affinity?: string; sent?: (worker: string) => void },
+  ): void
   /** MCP pools: what the worker said to initialize or server/discover; the bus does the handshake. undefined: no worker. */
   handshake(pool: string): Promise<Record<string, unknown> | undefined>
   /** How many workers of the pool are alive. */

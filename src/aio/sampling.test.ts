@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { verifies } from '../../test/conformance/verifies.ts'
 import { mcpAgent } from '../../test/fixtures/aio/workbench.ts'
 import type { McpAgent } from './agent-spec.ts'
 import { Samplings, type SamplingTurn } from './sampling.ts'
@@ -64,6 +65,7 @@ describe('a sampling', () => {
   })
 
   it('belongs to its caller and its agent', () => {
+    verifies('N9-owner')
     const { turn, start, reasonOf, samplings } = bench()
     const { id } = start()
     const step = { sampling_id: id, prompt: 'y' }
@@ -77,6 +79,7 @@ describe('a sampling', () => {
   })
 
   it('ends after an hour without use', () => {
+    verifies('N9-bound')
     const { clock, turn, start, reasonOf } = bench()
     const { id } = start()
     clock.now = 3_599_999
@@ -86,6 +89,7 @@ describe('a sampling', () => {
   })
 
   it('makes room for the thousand-and-first by forgetting the one left alone longest', () => {
+    verifies('N9-bound')
     const { turn, start, reasonOf } = bench()
     const ids = Array.from({ length: 1_001 }, () => start().id)
     expect(reasonOf(turn('sampling.step', { sampling_id: ids[0], prompt: 'y' }))).toBe('unknown_sampling')

@@ -3,7 +3,7 @@
  *
  * Any method goes to the agent as it is; the agent's own error is its answer. A notification is done once written.
  */
-import { type Adapter, agentMessage } from './adapter.ts'
+import { type Adapter, agentMessage, carefulListener } from './adapter.ts'
 import type { StdioAgent } from './agent-spec.ts'
 import { readAnswer, readPartial } from './answers.ts'
 import { fault } from './faults.ts'
@@ -14,11 +14,11 @@ export function stdioAdapter(agent: StdioAgent, port: GatewayPort): Adapter {
     const message = agentMessage(invocation)
     const options = invocation.affinity === undefined ? {} : { affinity: invocation.affinity }
     if (invocation.notification) {
-      port.notify(agent.pool, message, options)
+      port.notify(agent.pool, message, { ...options, sent: (worker) => outcome.sent(worker) })
       outcome.settle({ result: null }, { bytes: 0 })
       return () => {}
     }
-    const exchange: Exchange = port.request(agent.pool, message, options, {
+    const listener = carefulListener(outcome, {
       sent: (worker) => outcome.sent(worker),
       received: (reply, bytes = byteLength(reply)) => {
         const partial = readPartial(reply)
@@ -30,6 +30,7 @@ export function stdioAdapter(agent: StdioAgent, port: GatewayPort): Adapter {
       },
       failed: (error) => outcome.fail(error),
     })
+    const exchange: Exchange = port.request(agent.pool, message, options, listener)
     return () => exchange.cancel()
   }
 }

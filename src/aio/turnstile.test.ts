@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { verifies } from '../../test/conformance/verifies.ts'
 import { MAX_WAITERS, Turnstile, WAIT_MS } from './turnstile.ts'
 
 describe('a turnstile', () => {
@@ -6,6 +7,7 @@ describe('a turnstile', () => {
   afterEach(() => void vi.useRealTimers())
 
   it('lets in as many as there are places, the others in order', () => {
+    verifies('N10-waiters')
     const turnstile = new Turnstile(1)
     const inside: number[] = []
     for (const n of [1, 2, 3]) {
@@ -36,6 +38,7 @@ describe('a turnstile', () => {
   })
 
   it('refuses who has waited too long', () => {
+    verifies('N10-waiters')
     const turnstile = new Turnstile(1)
     turnstile.enter(
       () => {},

@@ -4,27 +4,20 @@
  * It tries nothing twice and keeps no state. Invariant: a socket that is handed out is connected; one that is not is gone.
  */
 import { connect, type Socket } from 'node:net'
+import { formatTcpAddress, readTcpAddress, type TcpAddress } from '../host/address.ts'
 import { BusUnavailable } from './errors.ts'
 
 /** A Unix socket, or a host and port. */
-export type BusAddress = { readonly unix: string } | { readonly tcp: { readonly host: string; readonly port: number } }
+export type BusAddress = { readonly unix: string } | { readonly tcp: TcpAddress }
 
-const BRACKETED = /^\[([^[\]]+)\]:(\d{1,5})$/
-const PLAIN = /^([^[\]:\s]+):(\d{1,5})$/
-const MAX_PORT = 65_535
 const CONNECT_TIMEOUT_MS = 5_000
 const KEEP_ALIVE_MS = 30_000
 
 /** Reads `HOST:PORT` (`[IPv6]:PORT`). */
-export function parseTcp(text: string): { readonly host: string; readonly port: number } {
-  const [, host, digits] = BRACKETED.exec(text) ?? PLAIN.exec(text) ?? []
-  const port = Number(digits)
-  if (host === undefined || port < 1 || port > MAX_PORT) {
-    throw new RangeError(
-      `${JSON.stringify(text)} is no TCP address: write HOST:PORT, like 127.0.0.1:7400 or [::1]:7400`,
-    )
-  }
-  return { host, port }
+export function parseTcp(text: string): TcpAddress {
+  const read = readTcpAddress(text)
+  if (typeof read !== 'string' && read.port > 0) return read
+  throw new RangeError(`${JSON.stringify(text)} is no TCP address: write HOST:PORT, like 127.0.0.1:7400 or [::1]:7400`)
 }
 
 /** Reads an address as the bus announces it: `unix:/path`, `tcp:127.0.0.1:7400`; undefined for any other door. */
@@ -34,9 +27,7 @@ export function parseAnnounced(text: string): BusAddress | undefined {
 }
 
 export function showAddress(address: BusAddress): string {
-  if ('unix' in address) return address.unix
-  const { host, port } = address.tcp
-  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
+  return 'unix' in address ? address.unix : formatTcpAddress(address.tcp)
 }
 
 const WHY: Readonly<Record<string, string>> = {

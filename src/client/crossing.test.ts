@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { verifies } from '../../test/conformance/verifies.ts'
 import { Crossing, type Verdict } from './crossing.ts'
 
 type Way = 'outward' | 'inward'
@@ -55,6 +56,7 @@ describe('requests', () => {
   })
 
   test('beyond the bound are answered here', () => {
+    verifies('6.10.6-bounds')
     const crossing = new Crossing()
     for (let id = 0; id < 65_536; id++) expect(judge(crossing, 'outward', { id, method: 'x' })).toBe('pass')
     const refused = judge(crossing, 'outward', { id: 'more', method: 'x' })

@@ -4,7 +4,7 @@
  * A failed connection is an error of one of these classes; a failed request is an ordinary JSON-RPC error whose
  * `data.reason` says why, whichever SDK carries it. No message here holds anything of a payload.
  */
-import { CODE, errorLine } from '../wire/jsonrpc.ts'
+import { CODE, type ErrorObject, errorLine } from '../wire/jsonrpc.ts'
 
 export type BusErrorCode = 'bus_unavailable' | 'bus_gone' | 'bus_refused' | 'closed'
 
@@ -43,11 +43,14 @@ export class BusRefused extends BusError {
   readonly reason: string
   /** The same may succeed later. */
   readonly isRetryable: boolean
+  /** What the bus answered, when it was an answer. */
+  readonly answer: ErrorObject | undefined
 
-  constructor(reason: string, message: string, isRetryable = false) {
+  constructor(reason: string, message: string, isRetryable = false, answer?: ErrorObject) {
     super('bus_refused', message)
     this.reason = reason
     this.isRetryable = isRetryable
+    this.answer = answer
   }
 }
 

@@ -1,16 +1,26 @@
-/** Ends a connection in an orderly way. */
+/** Ends a connection, in an orderly way or at once. */
 import type { Socket } from 'node:net'
 
 export const HANG_UP_TIMEOUT_MS = 1_000
 
 /** Writes what is left and lets the bus close first: a socket torn down over unread bytes takes its last lines along. */
 export function hangUp(socket: Socket, done: () => void): void {
+  destroyInTime(socket, done)
+  socket.once('end', () => socket.destroy())
+  socket.resume()
+  socket.end()
+}
+
+/** Writes what is left and closes both directions: nobody wants what would still come. */
+export function tearDown(socket: Socket, done: () => void): void {
+  destroyInTime(socket, done)
+  socket.destroySoon()
+}
+
+function destroyInTime(socket: Socket, done: () => void): void {
   const timer = setTimeout(() => socket.destroy(), HANG_UP_TIMEOUT_MS)
   socket.once('close', () => {
     clearTimeout(timer)
     done()
   })
-  socket.once('end', () => socket.destroy())
-  socket.resume()
-  socket.end()
 }

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { expect, onTestFinished, test } from 'vitest'
+import { verifies } from '../../test/conformance/verifies.ts'
 import { dial } from './address.ts'
 import { type BusError, BusGone, BusRefused } from './errors.ts'
 import { Link, type LinkOptions } from './link.ts'
@@ -150,6 +151,7 @@ test('a bus that breaks off in the middle of the introduction is looked for agai
 })
 
 test('a bus that stays away: BusGone after the time that was given', async () => {
+  verifies('6.10.4-gives-up')
   let dials = 0
   const { path, sockets } = await playedBus(() => {})
   const { link, ended, news } = linkTo(path, {

@@ -21,7 +21,7 @@ import {
   localFaultLine,
 } from './errors.ts'
 import { greet } from './greeting.ts'
-import { HANG_UP_TIMEOUT_MS, hangUp } from './hang-up.ts'
+import { HANG_UP_TIMEOUT_MS, hangUp, tearDown } from './hang-up.ts'
 import { LineFlow } from './line-flow.ts'
 import { LineQueue } from './line-queue.ts'
 
@@ -123,6 +123,16 @@ export class Link {
     if (this.#hasEnded) return
     this.#fail('bus_gone')
     this.#end()
+  }
+
+  /** Nobody is left on this side: the bus sees this client gone at once, whatever is still owed to it. */
+  abandon(): void {
+    if (!this.#hasEnded) this.#leave(tearDown)
+  }
+
+  /** Something is owed in either direction. */
+  get isOwed(): boolean {
+    return !this.#crossing.requests.isSettled || !this.#crossing.questions.isEmpty
   }
 
   /** Takes nothing more from the bus until `resume`. */
@@ -285,12 +295,16 @@ export class Link {
   #end(error?: BusError): void {
     if (this.#hasEnded) return
     if (error !== undefined) this.#fail('bus_gone')
+    this.#leave(hangUp, error)
+  }
+
+  #leave(how: typeof hangUp, error?: BusError): void {
     this.#hasEnded = true
     this.#stop.abort()
     const socket = this.#socket
     this.#socket = undefined
     this.#isOpen = false
     if (socket === undefined) return this.#events.ended(error)
-    hangUp(socket, () => this.#events.ended(error))
+    how(socket, () => this.#events.ended(error))
   }
 }

@@ -29,6 +29,10 @@ export class Questions {
     return this.#open.size >= MAX_OPEN
   }
 
+  get isEmpty(): boolean {
+    return this.#open.size === 0
+  }
+
   /** Notes a question; gives the spelling of the id to put it with, when that is not its own. */
   ask(key: IdKey, spelling: string): string | undefined {
     if (!this.#aliasesAll && !this.#stale.has(key) && !this.#open.has(key)) {

@@ -4,6 +4,8 @@
  * Every other error line is somebody's answer and none of our business. Text of a peer is cut and escaped before it is
  * shown.
  */
+import { CODE } from '../wire/jsonrpc.ts'
+import { printable } from '../wire/printable.ts'
 import { BusRefused } from './errors.ts'
 
 /** After these the bus closes the connection, and would do so again. */
@@ -17,20 +19,15 @@ export type Refusal = BusRefused & { readonly isFinal: boolean }
 export function readRefusal(line: Buffer): Refusal | undefined {
   const { error } = JSON.parse(line.toString('utf8')) as { error?: unknown }
   if (typeof error !== 'object' || error === null) return undefined
-  const { message, data } = error as { message?: unknown; data?: unknown }
+  const { code, message, data } = error as { code?: unknown; message?: unknown; data?: unknown }
   const { reason, retryable, pools } = (typeof data === 'object' && data !== null ? data : {}) as Record<
     string,
     unknown
   >
   const said = typeof message === 'string' ? message : 'it gave no reason'
   const choice = Array.isArray(pools) ? ` It has: ${pools.join(', ')}.` : ''
-  const text = `the bus refuses this connection: ${printable(said + choice)}`
-  const refusal = new BusRefused(typeof reason === 'string' ? reason : 'unknown', text, retryable === true)
+  const text = `the bus refuses this connection: ${printable((said + choice).slice(0, MAX_SHOWN))}`
+  const answer = { code: typeof code === 'number' ? code : CODE.internalError, message: said, data }
+  const refusal = new BusRefused(typeof reason === 'string' ? reason : 'unknown', text, retryable === true, answer)
   return Object.assign(refusal, { isFinal: FINAL_REASONS.has(refusal.reason) })
-}
-
-function printable(text: string): string {
-  return text.slice(0, MAX_SHOWN).replace(/[\x00-\x1f\x7f-\x9f\u2028\u2029]/g, (odd) => {
-    return `\\u${odd.charCodeAt(0).toString(16).padStart(4, '0')}`
-  })
 }

@@ -4,18 +4,19 @@
  * It adds nothing to either stream; what it has to say goes to `say`. A full output stops the bus, a full bus stops the
  * input: nothing piles up here. Invariant: it ends, with the exit code of contract 6.10, and everything is written then.
  */
-import type { Readable, Writable } from 'node:stream'
+import type { Writable } from 'node:stream'
 import type { BusError } from './errors.ts'
+import type { HostPipes } from './host-pipes.ts'
 import { Link, type LinkOptions } from './link.ts'
 
-export interface ShimStreams {
-  readonly stdin: Readable
-  readonly stdout: Writable
+export interface ShimStreams extends HostPipes {
   /** A sentence for people. */
   readonly say: (sentence: string) => void
 }
 
 const FLUSH_TIMEOUT_MS = 2_000
+/** A host that was killed closes its pipes one after the other. */
+const LOOK_MS = 50
 
 /** Runs until one side ends; resolves with the exit code. Fails only when there is no bus to begin with. */
 export async function runShim(options: LinkOptions, streams: ShimStreams): Promise<number> {
@@ -41,15 +42,28 @@ export async function runShim(options: LinkOptions, streams: ShimStreams): Promi
   return error === undefined ? 0 : 1
 }
 
-function join(link: Link, { stdin, stdout }: ShimStreams): void {
+function join(link: Link, streams: ShimStreams): void {
+  const { stdin, stdout } = streams
   stdout.on('drain', () => link.resume())
   // Nobody reads our answers: what is still owed is owed to nobody.
-  stdout.on('error', () => link.close())
+  stdout.on('error', () => link.abandon())
+  stdout.on('close', () => link.abandon())
   stdin.on('data', (chunk: Buffer) => {
     if (!link.write(chunk)) stdin.pause()
   })
-  stdin.on('end', () => link.finish())
-  stdin.on('error', () => link.finish())
+  stdin.on('end', () => finish(link, streams))
+  stdin.on('error', () => finish(link, streams))
+}
+
+/** The input has ended. A host that has gone is not one that waits for what it is owed. */
+function finish(link: Link, { isReaderGone }: ShimStreams): void {
+  if (!link.isOwed) return link.finish()
+  const look = (): void => {
+    if (isReaderGone()) link.abandon()
+    else link.finish()
+  }
+  if (isReaderGone()) link.abandon()
+  else setInterval(look, LOOK_MS).unref()
 }
 
 /** A host that does not read does not keep us. */

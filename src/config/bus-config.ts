@@ -22,6 +22,7 @@ interface LaunchOptions {
   readonly inheritEnv: boolean
   /** Absolute. */
   readonly cwd: string
+  readonly pipes: 'default' | 'fifo'
 }
 
 export interface CommandLaunch extends LaunchOptions {

@@ -23,6 +23,7 @@ type Check = (context: CheckContext) => Finding[] | Promise<Finding[]>
 
 const CHECKS: readonly Check[] = [
   programsCanBeExecuted,
+  fifosCanBeMade,
   directoriesExist,
   nobodyElseWritesTheFile,
   credentialsArePrivate,
@@ -30,6 +31,7 @@ const CHECKS: readonly Check[] = [
   keysAreNotInTheFile,
   doorsAreSafe,
   sharingFitsMcp,
+  fallbacksSpeakTheSame,
   boundsFitEachOther,
 ]
 
@@ -58,6 +60,19 @@ async function programsCanBeExecuted({ config, environment }: CheckContext): Pro
       },
     ]
   })
+}
+
+/** The runtime cannot make them by itself. */
+async function fifosCanBeMade({ config, environment }: CheckContext): Promise<Finding[]> {
+  const wanting = launchesOf(config).filter(({ launch }) => launch.pipes === 'fifo')
+  if (wanting.length === 0) return []
+  const refusal = await refuseExecution({ command: 'mkfifo', cwd: '/', path: environment['PATH'] })
+  if (refusal === undefined) return []
+  return wanting.map(({ index }) => ({
+    path: ['pools', index, 'pipes'],
+    found: `"fifo", but mkfifo, which makes them, is ${refusal.replace('worker', 'bus')}`,
+    allowed: '"default", or mkfifo in the PATH of the bus',
+  }))
 }
 
 function directoriesExist({ config }: CheckContext): Promise<Finding[]> {
@@ -183,6 +198,23 @@ function sharingFitsMcp({ config, source }: CheckContext): Finding[] {
         found: 'an MCP pool that is shared, so its servers are offered no roots, sampling or elicitation',
         allowed: 'this is fine for servers that put no questions to their clients',
         suggestion: 'choose "sharing": "isolated" or "lease" where they do, or write "shared" to say that you mean it',
+      },
+    ]
+  })
+}
+
+/** Clients that come for one protocol are not helped by a pool of another. */
+function fallbacksSpeakTheSame({ config }: CheckContext): Finding[] {
+  const { pools } = config.bus
+  return pools.flatMap(({ fallback, protocol }, index): Finding[] => {
+    const other = pools.find(({ id }) => id === fallback)?.protocol
+    if (other === undefined || other === protocol || [other, protocol].includes('auto')) return []
+    return [
+      {
+        severity: 'warning',
+        path: ['pools', index, 'fallback'],
+        found: `a pool that speaks ${other}, while this one speaks ${protocol}`,
+        allowed: 'a pool that speaks the same protocol',
       },
     ]
   })

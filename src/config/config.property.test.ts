@@ -23,9 +23,11 @@ const LIMITS = {
   ...{ max_pending_per_client: 1, max_total_buffer: 1, blocking_timeout_sec: 1, half_close_timeout_sec: 1 },
 }
 const POOL_OPTIONS = {
-  ...{ args: ['x', ''], instances: 2, max_instances: 2, sharing: 'lease', protocol: 'mcp', era: 'modern' },
+  ...{ args: ['x', ''], instances: 2, max_instances: 2, sharing: 'lease', balance: 'connection' },
+  ...{ protocol: 'mcp', era: 'modern', fallback: 'b' },
   // biome-ignore lint/suspicious/noTemplateCurlyInString: the file spells its references so
-  ...{ env: { A: '${SET}' }, inherit_env: true, cwd: '.', restart: 'never', start_timeout_sec: 1, hang_timeout_sec: 1 },
+  ...{ env: { A: '${SET}' }, inherit_env: true, cwd: '.', pipes: 'fifo' },
+  ...{ restart: 'never', start_timeout_sec: 1, hang_timeout_sec: 1 },
   ...{ limits: POOL_LIMITS, trace: true, aio: { type: 'mcp', sampling: { tool: 't' }, ...COMMON_AGENT } },
 }
 const TOP_OPTIONS = {
@@ -41,7 +43,13 @@ const TOP_OPTIONS = {
   },
   registry: { index: 'i', cache: 'c', ttl_sec: 0, agents: 'a', credentials: 'k', idle_timeout_sec: 0 },
 }
-const FULL: Entries = { pools: [{ id: 'a', command: 'cat', ...POOL_OPTIONS }], ...TOP_OPTIONS }
+const FULL: Entries = {
+  pools: [
+    { id: 'a', command: 'cat', ...POOL_OPTIONS },
+    { id: 'b', command: 'cat' },
+  ],
+  ...TOP_OPTIONS,
+}
 
 /** Keys without which the object around them is wrong. */
 const REQUIRED = new Set(['pools', 'id', 'command', 'tool', 'name', 'endpoint', 'path'])

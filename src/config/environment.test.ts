@@ -1,7 +1,8 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the file itself spells its references so
+import { readFile } from 'node:fs/promises'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { escapeReferences, expandReferences, workerEnvironment } from './environment.ts'
+import { AGENT_VARIABLES, escapeReferences, expandReferences, workerEnvironment } from './environment.ts'
 
 const DAEMON = { PATH: '/bin', HOME: '/h', LC_ALL: 'C', OPENAI_API_KEY: 'secret', NODE_OPTIONS: '--x', GONE: undefined }
 
@@ -14,6 +15,24 @@ describe('5.4 the environment of a worker', () => {
   it('is everything with inherit_env', () => {
     const env = workerEnvironment({ env: {}, inheritEnv: true }, DAEMON)
     expect(env).toEqual({ PATH: '/bin', HOME: '/h', LC_ALL: 'C', OPENAI_API_KEY: 'secret', NODE_OPTIONS: '--x' })
+  })
+
+  it('has the variables that the agent is documented to read, unless the pool sets them', () => {
+    const daemon = { ...DAEMON, OPENAI_MODEL: 'm', https_proxy: 'http://p', OPENAI_OTHER: 'x' }
+    const options = { env: { OPENAI_MODEL: 'mine' }, inheritEnv: false }
+    const safe = { PATH: '/bin', HOME: '/h', LC_ALL: 'C' }
+    expect(workerEnvironment({ ...options, agent: 'openai' }, daemon)).toEqual({
+      ...{ ...safe, OPENAI_API_KEY: 'secret', OPENAI_MODEL: 'mine', https_proxy: 'http://p' },
+    })
+    expect(workerEnvironment({ ...options, agent: 'echo' }, daemon)).toEqual({ ...safe, OPENAI_MODEL: 'mine' })
+    expect(workerEnvironment(options, daemon)).toEqual({ ...safe, OPENAI_MODEL: 'mine' })
+  })
+
+  it('knows every variable that the page of the OpenAI agent names, and no other', async () => {
+    const page = await readFile(new URL('../../docs/openai-agent.md', import.meta.url), 'utf8')
+    const [, section = ''] = /^## Configuration$(.*?)^\| provider/ms.exec(page) ?? []
+    const named = new Set(section.match(/\b(?:OPENAI|HTTPS?|NO)_[A-Z_]+\b/g))
+    expect(new Set(AGENT_VARIABLES.openai.filter((name) => name === name.toUpperCase()))).toEqual(named)
   })
 
   it('later layers win', () => {

@@ -61,10 +61,19 @@ export const pool = z.strictObject({
     .describe(
       "shared: all clients use all workers. isolated: a worker for each client. lease: a worker is one client's while it has requests in flight.",
     ),
-  protocol: z
-    .enum(['auto', 'plain', 'acp', 'mcp'])
-    .default('auto')
-    .describe('What the workers speak. auto recognises it from the first message of each connection.'),
+  balance: z.enum(['connection', 'session']).optional().meta({
+    description:
+      'What goes to the next worker in turn: a connection with all its sessions, or each new session. Left out: connection; session for agent "openai".',
+    default: 'connection',
+  }),
+  fallback: word('the id of a pool')
+    .optional()
+    .describe('The pool that serves in place of this one while it has no worker. Left out: no_worker.'),
+  protocol: z.enum(['auto', 'plain', 'acp', 'mcp']).optional().meta({
+    description:
+      'What the workers speak. auto recognises it from the first message of each connection. Left out: auto; acp for agent "openai" and agents of the registry.',
+    default: 'auto',
+  }),
   era: z
     .enum(['auto', 'legacy', 'modern'])
     .default('auto')
@@ -84,6 +93,12 @@ export const pool = z.strictObject({
   cwd: path()
     .optional()
     .describe('The working directory, relative to this file. Left out: the directory the bus was started in.'),
+  pipes: z
+    .enum(['default', 'fifo'])
+    .default('default')
+    .describe(
+      'What the workers read from and write to. fifo: real pipes, so that /dev/stdin, /dev/stdout and /dev/stderr can be opened by name.',
+    ),
   restart: z
     .enum(['always', 'on-failure', 'never'])
     .default('always')

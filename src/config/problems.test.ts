@@ -103,6 +103,24 @@ const WRONG: [title: string, lines: string[], place: string, words: RegExp][] = 
     /only beside "registry"/,
   ],
   [
+    'a fallback that does not exist',
+    ['{ "pools": [{ "id": "a", "command": "cat",', '"fallback": "othr" }, { "id": "other", "command": "cat" }] }'],
+    '2:13 pools[0].fallback',
+    /"othr".*"a" or "other".*did you mean "other"/,
+  ],
+  [
+    'a fallback that is the pool itself',
+    ['{ "pools": [{ "id": "a", "command": "cat",', '"fallback": "a" }] }'],
+    '2:13 pools[0].fallback',
+    /the pool itself.*another pool/,
+  ],
+  [
+    'sessions balanced where a client has one worker',
+    ['{ "pools": [{ "id": "a", "command": "cat", "sharing": "isolated",', '"balance": "session" }] }'],
+    '2:1 pools[0].balance',
+    /only with sharing "shared"/,
+  ],
+  [
     'sampling of an agent that is no MCP server',
     ['{ "pools": [{ "id": "a", "command": "cat", "aio": {', '"sampling": { "tool": "x" } } }] }'],
     '2:1 pools[0].aio.sampling',
@@ -253,6 +271,14 @@ describe('8.4 a problem has its place, what was found and what is allowed', () =
       '6 unknown',
       '6 limits.max_restarts',
     ])
+  })
+
+  it('a way of fallbacks that comes back is told at each pool of it, and nowhere else', () => {
+    const ways = { a: 'b', b: 'c', c: 'a', d: 'a', e: 'f', f: undefined }
+    const pools = Object.entries(ways).map(([id, fallback]) => ({ id, command: 'cat', fallback }))
+    const problems = problemsOf(JSON.stringify({ pools }))
+    expect(problems.map(({ path }) => path)).toEqual([0, 1, 2].map((index) => `pools[${index}].fallback`))
+    expect(problems[0]?.found).toBe('a way that comes back: "a" to "b" to "c" to "a"')
   })
 
   it('one mistake is told once', () => {

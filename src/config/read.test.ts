@@ -40,6 +40,7 @@ describe('a file that is right', () => {
       env: {},
       inheritEnv: false,
       cwd: '/srv/bus',
+      pipes: 'default',
     })
     expect(listen).toEqual({ unix: [], tcp: [] })
     expect(aio.enabled).toBe(false)
@@ -57,6 +58,7 @@ describe('a file that is right', () => {
       instances: 1,
       maxInstances: 32,
       sharing: 'shared',
+      balance: 'connection',
       protocol: 'auto',
       era: 'auto',
       restart: 'always',
@@ -110,6 +112,40 @@ describe('a file that is right', () => {
       { path: '/b.sock', pool: 'a' },
     ])
     expect(listen.tcp).toEqual([{ host: '::1', port: 0, pool: 'a' }])
+  })
+
+  it('agents that are known to speak ACP have it from the configuration, unless the file says otherwise', () => {
+    const { bus } = configOf(`{ "pools": [
+      { "id": "a", "agent": "openai" }, { "id": "b", "registry": "gemini" }, { "id": "c", "agent": "registry" },
+      { "id": "d", "agent": "echo" }, { "id": "e", "command": "cat" },
+      { "id": "f", "agent": "openai", "protocol": "auto" }, { "id": "g", "registry": "x", "protocol": "mcp" },
+      { "id": "h", "registry": "x", "aio": {} }, { "id": "i", "registry": "x", "aio": { "type": "mcp" } } ] }`)
+    const spoken = Object.fromEntries(bus.pools.map(({ id, protocol }) => [id, protocol]))
+    const acp = { a: 'acp', b: 'acp', c: 'acp' }
+    expect(spoken).toEqual({ ...acp, d: 'auto', e: 'auto', f: 'auto', g: 'mcp', h: 'auto', i: 'mcp' })
+  })
+
+  it('6.6 what is balanced, and which pool serves in place of another', () => {
+    const { bus } = configOf(`{ "pools": [
+      { "id": "a", "agent": "openai", "fallback": "b" }, { "id": "b", "command": "cat", "fallback": "c" },
+      { "id": "c", "command": "cat", "balance": "session" }, { "id": "d", "agent": "openai", "balance": "connection" },
+      { "id": "e", "agent": "openai", "sharing": "isolated" } ] }`)
+    const told = bus.pools.map(({ balance, fallback }) => [balance, fallback])
+    expect(told).toEqual([
+      ['session', 'b'],
+      ['connection', 'c'],
+      ['session', undefined],
+      ['connection', undefined],
+      ['connection', undefined],
+    ])
+  })
+
+  it('a changed fallback or balance is a changed pool', () => {
+    const revisions = ['', ', "fallback": "b"', ', "balance": "session"'].map((more) => {
+      const pools = `[{ "id": "a", "command": "cat"${more} }, { "id": "b", "command": "cat" }]`
+      return configOf(`{ "pools": ${pools} }`).bus.pools[0]?.revision
+    })
+    expect(new Set(revisions).size).toBe(3)
   })
 
   it('the three ways to name a program', () => {

@@ -24,6 +24,7 @@ const RULES: readonly Rule[] = [
   eachPoolHasOneProgram,
   namesAreUnique,
   defaultPoolExists,
+  fallbacksEnd,
   doorsCanBeOpened,
   instancesFit,
   optionsHaveTheirSubject,
@@ -66,6 +67,20 @@ function defaultPoolExists(file: Raw): Finding[] {
   return poolExists(file, file['default_pool'], ['default_pool'])
 }
 
+/** Each names another pool, and whoever follows them comes to an end. */
+function fallbacksEnd(file: Raw): Finding[] {
+  const next = new Map(poolsOf(file).map(({ entry }) => [entry['id'], entry['fallback']]))
+  return poolsOf(file).flatMap(({ entry: { id, fallback }, path }): Finding[] => {
+    const place = [...path, 'fallback']
+    const chain = new Set<unknown>()
+    for (let pool = fallback; pool !== undefined && !chain.has(pool); pool = next.get(pool)) chain.add(pool)
+    if (fallback === undefined || !chain.has(id)) return poolExists(file, fallback, place)
+    const way = [id, ...chain].map((pool) => quote(String(pool))).join(' to ')
+    const found = fallback === id ? 'the pool itself' : `a way that comes back: ${way}`
+    return [{ path: place, found, allowed: 'another pool, whose own fallbacks end' }]
+  })
+}
+
 function doorsCanBeOpened(file: Raw, { places }: RuleContext): Finding[] {
   const listen = asObject(file['listen']) ?? {}
   const unix = doorsOf(listen['unix'], ['listen', 'unix'], 'path')
@@ -100,6 +115,8 @@ function optionsHaveTheirSubject(file: Raw): Finding[] {
     const refuse = (key: Path, allowed: string) =>
       findings.push({ path: [...path, ...key], at: 'key', found: quote(String(key.at(-1))), allowed })
     if ('distribution' in entry && !('registry' in entry)) refuse(['distribution'], 'only beside "registry"')
+    if (entry['balance'] === 'session' && (entry['sharing'] ?? 'shared') !== 'shared')
+      refuse(['balance'], 'only with sharing "shared": elsewhere a client has one worker at a time')
     if (aio?.['sampling'] !== undefined && type !== 'mcp') refuse(['aio', 'sampling'], 'only with aio.type "mcp"')
     if (aio?.['mode'] !== undefined && type !== 'stdio') refuse(['aio', 'mode'], 'only with aio.type "stdio"')
     return findings

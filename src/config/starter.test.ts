@@ -44,6 +44,11 @@ describe('the starter', () => {
     })
   })
 
+  it('sends the key of another to no endpoint', () => {
+    const agent = { baseUrl: 'http://127.0.0.1:11434/v1', model: 'm' }
+    expect(configOf(writeStarter({ schema: 's', agent })).launches.get('chat')?.env['OPENAI_API_KEY']).toBe('')
+  })
+
   it('without an endpoint the agent runs its demo', () => {
     expect(configOf(writeStarter({ schema: 's', agent: 'demo' })).launches.get('chat')).toMatchObject({
       agent: 'openai',

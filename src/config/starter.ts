@@ -74,8 +74,13 @@ const DEMO_ENDPOINT = `      // No endpoint was found on this machine, so it tal
         // "OPENAI_API_KEY": "\${OPENAI_API_KEY}",
       },`
 
+const NO_KEY = [
+  '        // Empty: this server wants no key, and the one of another must not be sent to it.',
+  '        "OPENAI_API_KEY": "",',
+]
+
 function namedEndpoint({ baseUrl, model, envKey }: Endpoint): string {
-  const key = envKey === undefined ? [] : [`        "OPENAI_API_KEY": ${JSON.stringify(`\${${envKey}}`)},`]
+  const key = envKey === undefined ? NO_KEY : [`        "OPENAI_API_KEY": ${JSON.stringify(`\${${envKey}}`)},`]
   return [
     '      "env": {',
     `        "OPENAI_BASE_URL": ${JSON.stringify(escapeReferences(baseUrl))},`,

@@ -7,7 +7,7 @@
  */
 import { createHash } from 'node:crypto'
 import { DEFAULT_LIMITS, type Limits } from '../kernel/limits.ts'
-import type { BusSpec, PoolId, PoolSpec } from '../kernel/vocabulary.ts'
+import type { Balance, BusSpec, PoolId, PoolSpec, Protocol } from '../kernel/vocabulary.ts'
 import { parseAddress } from './address.ts'
 import type { AioAgent, AioConfig, BusConfig, Launch, Listen, RegistryConfig } from './bus-config.ts'
 import { type Environment, expandReferences } from './environment.ts'
@@ -50,7 +50,7 @@ function translateBus(file: ConfigFile, launches: ReadonlyMap<PoolId, Launch>, r
   return { pools, defaultPool: file.default_pool, limits: { ...general, maxInputBufferBytes: longest }, gateway }
 }
 
-/** What the kernel hands to the gateway (aio.md 3.2): traces can be asked for wherever some are kept. */
+/** What the kernel hands to the gateway (spec N1): traces can be asked for wherever some are kept. */
 function gatewayOf({ aio, agents, pools }: ConfigFile): 'off' | 'bus' | 'all' {
   if (aio !== undefined || agents.length > 0 || pools.some((entry) => entry.aio !== undefined)) return 'all'
   return pools.some(({ trace }) => trace) ? 'bus' : 'off'
@@ -62,15 +62,15 @@ function agentType({ aio, protocol }: PoolEntry): 'stdio' | 'mcp' | undefined {
 
 function translatePool(entry: PoolEntry, general: Limits, launch: Launch, registry: RegistryConfig): PoolSpec {
   const isOneshot = agentType(entry) === 'stdio' && entry.aio?.mode === 'oneshot'
-  const isMcp = agentType(entry) === 'mcp' && entry.protocol === 'auto'
   const spec = {
     id: entry.id,
     // Processes that live for one call are started by the gateway.
     instances: isOneshot ? 0 : entry.instances,
     maxInstances: Math.max(entry.instances, entry.max_instances),
     sharing: entry.sharing,
-    // A server that agents call is greeted at its start.
-    protocol: isMcp ? ('mcp' as const) : entry.protocol,
+    balance: balanceOf(entry),
+    ...(entry.fallback === undefined ? {} : { fallback: entry.fallback }),
+    protocol: protocolOf(entry),
     era: entry.era,
     restart: entry.restart,
     startTimeoutMs: entry.start_timeout_sec * 1000,
@@ -81,7 +81,23 @@ function translatePool(entry: PoolEntry, general: Limits, launch: Launch, regist
   }
   const bounds = POOL_LIMIT_NAMES.map((key) => spec.limits[LIMIT_KEYS[key].name])
   const origin = 'registry' in launch ? registry : undefined
-  return { ...spec, revision: revisionOf([{ ...spec, limits: bounds }, launch, entry.aio, origin]) }
+  return { ...spec, revision: revisionOf([{ ...spec, instances: 0, limits: bounds }, launch, entry.aio, origin]) }
+}
+
+function protocolOf(entry: PoolEntry): Protocol {
+  const { agent, aio, registry, protocol } = entry
+  // A server that agents call is greeted at its start.
+  if (agentType(entry) === 'mcp' && (protocol ?? 'auto') === 'auto') return 'mcp'
+  if (protocol !== undefined) return protocol
+  // Agents of the registry may have been written for AIO, but then the file says so.
+  const isAcp = agent === 'openai' || agent === 'registry' || registry !== undefined
+  return isAcp && aio === undefined ? 'acp' : 'auto'
+}
+
+/** Sessions of the OpenAI agent share nothing but its settings: each may be in another process. */
+function balanceOf({ agent, balance, sharing }: PoolEntry): Balance {
+  if (balance !== undefined) return balance
+  return agent === 'openai' && sharing === 'shared' ? 'session' : 'connection'
 }
 
 /** A fingerprint of everything that makes a pool what it is; secrets go in, only the digest comes out. */
@@ -102,6 +118,7 @@ function translateLaunch(entry: PoolEntry, context: TranslateContext): Launch {
     env: expandAll(entry.env, context.environment),
     inheritEnv: entry.inherit_env,
     cwd: entry.cwd === undefined ? places.startedIn : resolvePath(entry.cwd, places),
+    pipes: entry.pipes,
   }
   if (entry.agent !== undefined) return { agent: entry.agent, ...common }
   if (entry.registry !== undefined) return { registry: entry.registry, distribution: entry.distribution, ...common }

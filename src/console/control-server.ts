@@ -2,11 +2,12 @@
  * Answers questions about the bus on its control socket: one JSON-RPC request per line, one answer per line.
  *
  * It knows no method by itself; a method that follows something emits notifications until the asker leaves. The socket is
- * the user's own (mode 0600), so whoever can connect may ask. Lines are short; a long one closes the connection.
+ * the user's own (mode 0600), so whoever can connect may ask. Lines are short; a long one closes the connection. Whatever
+ * is asked is answered, an exception of a method too: it is told to `onTrouble` and ends nothing.
  */
 import type { Duplex } from 'node:stream'
 import { LineSplitter } from '../wire/frame.ts'
-import { CODE, errorLine, notificationLine, resultLine } from '../wire/jsonrpc.ts'
+import { CODE, type ErrorObject, errorLine, notificationLine, resultLine } from '../wire/jsonrpc.ts'
 
 const MAX_LINE_BYTES = 64 * 1024
 
@@ -21,52 +22,95 @@ export interface ControlCall {
 /** A mistake of the asker's, or something that cannot be done now; the message says what. */
 export class ControlError extends Error {
   readonly data: unknown
+  readonly code: number
 
-  constructor(message: string, data?: unknown) {
+  constructor(message: string, data?: unknown, code: number = CODE.invalidRequest) {
     super(message)
     this.data = data
+    this.code = code
   }
 }
 
 export type ControlMethods = Readonly<Record<string, (call: ControlCall) => unknown>>
 
-/** Serves one connection until it ends. */
-export function serveControl(socket: Duplex, methods: ControlMethods): void {
+/** Told of an exception that is neither the asker's mistake nor a refusal. */
+export type OnTrouble = (error: unknown) => void
+
+/** What the asker hears of an exception: the log of the bus has the rest. */
+const OWN_FAILURE = {
+  code: CODE.internalError,
+  message: 'The bus failed to answer this; its log says why',
+  data: { reason: 'internal_error' },
+} as const
+
+/** Serves one connection until it ends. Nothing that is said or thrown here leaves it. */
+export function serveControl(socket: Duplex, methods: ControlMethods, onTrouble: OnTrouble = () => {}): void {
   const splitter = new LineSplitter(MAX_LINE_BYTES)
   socket.on('error', () => socket.destroy())
   socket.on('end', () => socket.end())
   socket.on('data', (chunk: Buffer) => {
     splitter.push(chunk, 0, (bytes, start, end) => {
-      void answer(socket, bytes.utf8Slice(start, end), methods)
+      void answer(socket, bytes.utf8Slice(start, end), methods, onTrouble)
       return true
     })
     if (splitter.overflowed) socket.destroy()
   })
 }
 
-async function answer(socket: Duplex, text: string, methods: ControlMethods): Promise<void> {
+interface ControlRequest {
+  /** As JSON. */
+  readonly id: string
+  readonly method: unknown
+  readonly params: Readonly<Record<string, unknown>>
+}
+
+async function answer(socket: Duplex, text: string, methods: ControlMethods, onTrouble: OnTrouble): Promise<void> {
   let id = 'null'
   try {
-    const request = JSON.parse(text) as { id?: unknown; method?: unknown; params?: Record<string, unknown> }
-    id = JSON.stringify(request.id ?? null)
-    const method =
-      typeof request.method === 'string' && Object.hasOwn(methods, request.method) ? methods[request.method] : undefined
-    if (method === undefined)
-      return send(
-        socket,
-        errorLine(id, { code: CODE.methodNotFound, message: `no method ${JSON.stringify(request.method)}` }),
-      )
-    const result = await method({
-      params: request.params ?? {},
-      emit: (item) => send(socket, notificationLine('item', item)),
-      onLeave: (callback) => void socket.once('close', callback),
-    })
+    const request = readRequest(text)
+    id = request.id
+    const result = await perform(socket, request, methods)
     send(socket, resultLine(id, result ?? null))
   } catch (error) {
-    if (!(error instanceof ControlError || error instanceof SyntaxError)) throw error
-    const data = error instanceof ControlError && error.data !== undefined ? { data: error.data } : {}
-    send(socket, errorLine(id, { code: CODE.invalidRequest, message: error.message, ...data }))
+    if (error instanceof ControlError) return send(socket, errorLine(id, refusalOf(error)))
+    onTrouble(error)
+    send(socket, errorLine(id, OWN_FAILURE))
   }
+}
+
+function readRequest(text: string): ControlRequest {
+  const value = parse(text)
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw new ControlError('a request is an object with "method"')
+  const { id, method, params } = value as { id?: unknown; method?: unknown; params?: unknown }
+  if (typeof id === 'object' && id !== null) throw new ControlError('"id" must be a string or a number')
+  return { id: JSON.stringify(id ?? null), method, params: (params ?? {}) as Record<string, unknown> }
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new ControlError('a request is one line of JSON')
+  }
+}
+
+function perform(socket: Duplex, { method, params }: ControlRequest, methods: ControlMethods): unknown {
+  const act = typeof method === 'string' && Object.hasOwn(methods, method) ? methods[method] : undefined
+  if (act === undefined) throw new ControlError(noMethod(method), undefined, CODE.methodNotFound)
+  return act({
+    params,
+    emit: (item) => send(socket, notificationLine('item', item)),
+    onLeave: (callback) => void socket.once('close', callback),
+  })
+}
+
+function noMethod(method: unknown): string {
+  return typeof method === 'string' ? `no method ${JSON.stringify(method)}` : '"method" must be a string'
+}
+
+function refusalOf({ code, message, data }: ControlError): ErrorObject {
+  return { code, message, ...(data === undefined ? {} : { data }) }
 }
 
 function send(socket: Duplex, line: Buffer): void {

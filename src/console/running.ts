@@ -4,10 +4,11 @@
  * Found from HOME alone, because hosts strip the environment. A record whose socket nobody listens on is stale; it is
  * passed over, and removed by the next bus that starts.
  */
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
+import { readPlainFile } from '../host/own-file.ts'
 
 export interface RunRecord {
   readonly pid: number
@@ -38,7 +39,9 @@ function recordPath(pid: number): string {
 
 export function writeRecord(record: RunRecord): void {
   ensureRunDirectory()
-  writeFileSync(recordPath(record.pid), `${JSON.stringify(record)}\n`, { mode: 0o600 })
+  // What a bus with the same number left behind goes first: a record is never written through a link.
+  removeRecord(record.pid)
+  writeFileSync(recordPath(record.pid), `${JSON.stringify(record)}\n`, { mode: 0o600, flag: 'wx' })
 }
 
 export function removeRecord(pid: number): void {
@@ -54,13 +57,18 @@ function readRecords(): RunRecord[] {
   }
   return names
     .filter((name) => /^\d+\.json$/.test(name))
-    .flatMap((name) => {
-      try {
-        return [JSON.parse(readFileSync(join(runDirectory(), name), 'utf8')) as RunRecord]
-      } catch {
-        return []
-      }
-    })
+    .flatMap((name) => readRecord(join(runDirectory(), name)) ?? [])
+}
+
+/** Undefined: it is no record, or not all of it is there. */
+function readRecord(path: string): RunRecord | undefined {
+  try {
+    const record = JSON.parse(readPlainFile(path) ?? '') as RunRecord
+    const isWhole = typeof record.pid === 'number' && typeof record.control === 'string'
+    return isWhole && Array.isArray(record.addresses) ? record : undefined
+  } catch {
+    return undefined
+  }
 }
 
 /** Somebody listens on the socket. */

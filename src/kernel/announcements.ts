@@ -5,15 +5,16 @@
  * Lines for a session that is not known yet wait while a request that may announce it is under way, and follow its answer.
  * The worker is never paused for them; beyond the bound they are dropped and counted.
  */
+import type { Envelope } from '../wire/envelope.ts'
 import { FIELD } from '../wire/fields.ts'
 import { elementsOf } from '../wire/json-array.ts'
 import { isSpace, skipSpace, skipValue } from '../wire/json-text.ts'
-import { hasBatches, type WorkerRow } from './dialect.ts'
+import { type Edit, insertMember, replace } from '../wire/splice.ts'
+import { hasBatches, type WorkerRow } from './dialect-table.ts'
 import { FIXED } from './limits.ts'
+import type { Request } from './owed.ts'
 import type { Client, Worker } from './peers.ts'
-import type { Request } from './requests.ts'
-import { type Edit, replace } from './splice.ts'
-import type { Switchboard } from './switchboard.ts'
+import { type Switchboard, sessionNamed } from './switchboard.ts'
 import type { SessionId } from './vocabulary.ts'
 
 const COMMA = 0x2c
@@ -25,41 +26,32 @@ export class Announcements {
     this.#board = board
   }
 
-  /** The answer to a request whose row says something of sessions or subscriptions is at hand. */
-  settle(request: Request, worker: Worker): void {
-    const { client, row, sessionId, sessionAtWorker } = request
-    const { core, envelope } = this.#board
-    const isResult = envelope.has(FIELD.result)
-    if (row?.session === 'announced') this.#settleAnnounced(request, worker, isResult)
+  /** The answer to a request whose row says something of sessions or subscriptions. */
+  settle(request: Request, client: Client | undefined, worker: Worker, line: Envelope): void {
+    const { row, sessionId, sessionAtWorker } = request
+    const { core } = this.#board
+    const isResult = line.has(FIELD.result)
+    if (row?.session === 'announced') this.#settleAnnounced(request, client, worker, line)
     if (sessionAtWorker !== undefined && worker.claims.get(sessionAtWorker) === request)
       worker.claims.delete(sessionAtWorker)
-    if (row?.opens === 'each' && !worker.hasWelcomed) this.#learnTongue(worker, isResult)
     if (client === undefined || !isResult) return
-    if (row?.session === 'claimed' && sessionId !== undefined && !client.sessions.has(sessionId)) {
+    if (row?.session === 'claimed' && sessionId !== undefined && !client.sessions.has(sessionId))
       core.sessions.bind(sessionId, client, worker, sessionAtWorker)
-    }
     if (row?.session === 'ended' && sessionId !== undefined) {
       const session = client.sessions.get(sessionId)
       if (session !== undefined) core.sessions.end(session)
     }
-    if (row?.opens === 'each') this.#learnCapabilities(client, worker)
-    if (row?.opens === 'once') this.#learnRevision(client, worker, request)
+    if (row?.opens === 'each') this.#learnCapabilities(request, client, worker, line)
+    if (row?.opens === 'once') this.#learnRevision(client, worker, request, line)
     if (row?.local === 'subscribe') this.#subscribed(client, worker, request)
   }
 
-  /** One client's mistake says nothing of what a worker speaks; its welcome does. */
-  #learnTongue(worker: Worker, isWelcome: boolean): void {
-    if (isWelcome) worker.hasWelcomed = true
-    else worker.tongue = undefined
-  }
-
-  #settleAnnounced(request: Request, worker: Worker, isResult: boolean): void {
-    if (request.client !== undefined) worker.announcing--
-    const id = isResult ? this.#board.envelope.text(FIELD.resultSessionId) : undefined
+  #settleAnnounced(request: Request, client: Client | undefined, worker: Worker, line: Envelope): void {
+    if (client !== undefined) worker.announcing--
+    const id = line.has(FIELD.result) ? line.text(FIELD.resultSessionId) : undefined
     if (id === undefined) return
-    const { client } = request
     // Nobody is left to own it.
-    if (client === undefined) return this.closeOrphan(worker, id, request)
+    if (client === undefined) return this.#closeOrphan(worker, id, request)
     if (worker.sessions.has(id)) return
     const { sessionNames, sessions } = this.#board.core
     const name = sessionNames?.announce(worker.pool.spec.id, id) ?? id
@@ -67,51 +59,53 @@ export class Announcements {
   }
 
   /** The client that asked for the session has gone: an agent that can is told to close it. */
-  closeOrphan(worker: Worker, sessionId: SessionId, { tongue }: Request): void {
-    const farewell = tongue?.dialect.farewell
-    if (farewell === undefined || !worker.isToldOfEnds) return
-    this.#board.ask(worker, farewell.closeSession, { sessionId }, () => {})
+  #closeOrphan(worker: Worker, sessionId: SessionId, { dialect }: Request): void {
+    const departure = dialect?.table.departure
+    if (departure === undefined || !worker.isToldOfEnds) return
+    this.#board.ask(worker, { method: departure.closeSession, params: { sessionId } })
   }
 
   /** The worker has announced a session under an id that its client has elsewhere, or another client has here. */
-  conflictOf({ row, worker }: Request, client: Client): SessionId | undefined {
+  conflictOf({ row, worker }: Request, client: Client, line: Envelope): SessionId | undefined {
     if (row?.session !== 'announced') return undefined
-    const name = this.#board.envelope.text(FIELD.resultSessionId)
+    const name = line.text(FIELD.resultSessionId)
     if (name === undefined) return undefined
-    return worker.sessions.get(name)?.client === client ? undefined : name
+    return worker!.sessions.get(name)?.driver === client ? undefined : name
   }
 
-  #learnCapabilities(client: Client, worker: Worker): void {
-    const { bytes, startOf, endOf } = fieldsOf(this.#board)
-    const result = JSON.parse(bytes.utf8Slice(startOf, endOf)) as Capabilities
-    const session = result?.agentCapabilities?.sessionCapabilities ?? result?.capabilities?.session
-    worker.canClose = session?.close !== undefined && session.close !== null && session.close !== false
-    const bond = client.bonds.get(worker.pool.spec.id)
-    if (bond !== undefined) bond.canClose = worker.canClose
+  #learnCapabilities({ dialect }: Request, client: Client, worker: Worker, line: Envelope): void {
+    const result: unknown = JSON.parse(line.bytes.utf8Slice(line.startOf(FIELD.result), line.endOf(FIELD.result)))
+    worker.canClose = (dialect!.table.closesAt ?? []).some((path) => isOffered(result, path))
+    const introduction = client.introductions.get(worker.pool.spec.id)
+    if (introduction === undefined) return
+    introduction.isWelcomed = true
+    const version = line.key(FIELD.resultProtocolVersion)
+    if (typeof version === 'number') introduction.version = version
   }
 
   /** A worker of the client's own has welcomed it: both speak the revision that the answer names. */
-  #learnRevision(client: Client, worker: Worker, { tongue }: Request): void {
-    const revision = this.#board.envelope.text(FIELD.resultProtocolVersion)
-    client.hasBatches = worker.hasBatches = hasBatches(tongue!.dialect, revision)
+  #learnRevision(client: Client, worker: Worker, { dialect }: Request, line: Envelope): void {
+    const revision = line.text(FIELD.resultProtocolVersion)
+    client.hasBatches = worker.hasBatches = hasBatches(dialect!.table, revision)
   }
 
   #subscribed(client: Client, worker: Worker, { uri }: Request): void {
     if (uri === undefined) return
     const subscribers = worker.subscriptions.get(uri) ?? new Set<Client>()
     worker.subscriptions.set(uri, subscribers.add(client))
-    client.bonds.get(worker.pool.spec.id)?.uris.add(uri)
+    client.introductions.get(worker.pool.spec.id)?.uris.add(uri)
   }
 
   /** A list of sessions shows a client its own and what can be loaded, never another client's live ones. */
-  editsFor({ row }: Request, client: Client, worker: Worker): Edit[] {
-    if (!row?.listsSessions || !this.#board.envelope.has(FIELD.resultSessions)) return this.#renameResult(worker)
-    return this.hideSessions(client, worker)
+  editsFor({ row }: Request, client: Client, worker: Worker, line: Envelope): Edit[] {
+    if (!row?.listsSessions || !line.has(FIELD.resultSessions)) return this.#renameResult(worker, line)
+    const edits = this.hideSessions(client, worker, line)
+    const isPartial = worker.pool.spec.balance === 'session' && worker.pool.workers.length > 1
+    return isPartial ? [...edits, insertMember(line, FIELD.result, PARTIAL_LIST)] : edits
   }
 
-  /** The edits that take other clients' live sessions out of the list at hand. */
-  hideSessions(client: Client, worker: Worker): Edit[] {
-    const { envelope } = this.#board
+  /** The edits that take other clients' live sessions out of a list. */
+  hideSessions(client: Client, worker: Worker, envelope: Envelope): Edit[] {
     const edits: Edit[] = []
     const renames: Edit[] = []
     for (const element of elementsOf(
@@ -120,26 +114,24 @@ export class Announcements {
       envelope.endOf(FIELD.resultSessions),
     )) {
       const name: unknown = JSON.parse(envelope.bytes.utf8Slice(element.start, element.end))?.sessionId
-      const owner = typeof name === 'string' ? worker.sessions.get(name)?.client : undefined
+      const owner = typeof name === 'string' ? worker.sessions.get(name)?.driver : undefined
       const isForeign =
         typeof name === 'string' &&
         (owner ?? (this.#board.core.sessions.isForeign(name, client) ? undefined : client)) !== client
       if (isForeign) edits.push({ start: element.start, end: element.cutEnd, text: '' })
-      else if (typeof name === 'string') renames.push(...this.#renameListed(worker, element, name))
+      else if (typeof name === 'string') renames.push(...this.#renameListed(worker, envelope, element, name))
     }
     return [...dropTrailingComma(envelope.bytes, edits, envelope.endOf(FIELD.resultSessions)), ...renames]
   }
 
-  #renameResult(worker: Worker): Edit[] {
-    const { core, envelope } = this.#board
-    const id = core.sessionNames === undefined ? undefined : envelope.text(FIELD.resultSessionId)
+  #renameResult(worker: Worker, line: Envelope): Edit[] {
+    const id = this.#board.core.sessionNames === undefined ? undefined : line.text(FIELD.resultSessionId)
     const name = id === undefined ? undefined : this.#board.nameAtClient(worker, id)
-    return name === id ? [] : [replace(envelope, FIELD.resultSessionId, JSON.stringify(name))]
+    return name === id ? [] : [replace(line, FIELD.resultSessionId, JSON.stringify(name))]
   }
 
-  #renameListed(worker: Worker, { start, end }: Span, id: SessionId): Edit[] {
+  #renameListed(worker: Worker, { bytes }: Envelope, { start, end }: Span, id: SessionId): Edit[] {
     const name = this.#board.nameAtClient(worker, id)
-    const { bytes } = this.#board.envelope
     const value = name === id ? undefined : memberOf(bytes, start, end, 'sessionId')
     return value === undefined ? [] : [{ ...value, text: JSON.stringify(name) }]
   }
@@ -152,44 +144,46 @@ export class Announcements {
     this.#board.core.sessions.bind(known, client, worker, name)
   }
 
-  /** True when the message at hand waits for the answer that may announce its session. */
-  maybeHold(worker: Worker, row: WorkerRow): boolean {
+  /** True when the message waits for the answer that may announce its session. */
+  maybeHold(worker: Worker, row: WorkerRow, line: Envelope): boolean {
     if (worker.announcing === 0 || !row.to.includes('session')) return false
-    const sessionId = this.#board.sessionNamed()
+    const sessionId = sessionNamed(line)
     if (sessionId === undefined) return false
-    const line = this.#board.copyLine()
-    if (worker.held.length >= FIXED.maxHeldLines || worker.heldBytes + line.length > FIXED.maxHeldBytes) {
+    const bytes = line.end - line.start + 1
+    if (worker.held.length >= FIXED.maxHeldLines || worker.heldBytes + bytes > FIXED.maxHeldBytes) {
       this.#board.core.drop('session_held_too_long')
-      return !this.#board.envelope.has(FIELD.id)
+      return !line.has(FIELD.id)
     }
-    worker.held.push({ sessionId, line })
-    worker.heldBytes += line.length
+    worker.held.push({ sessionId, line: line.keep() })
+    worker.heldBytes += bytes
     return true
   }
 
   /** What was held for sessions that are known now follows; when nothing more can be announced, the rest is dropped. */
-  releaseHeld(worker: Worker, deliver: (line: Buffer) => void): void {
+  releaseHeld(worker: Worker, deliver: (line: Envelope) => void): void {
     if (worker.held.length === 0) return
     const { held } = worker
     const isOver = worker.announcing === 0
     worker.held = isOver ? [] : held.filter(({ sessionId }) => !worker.sessions.has(sessionId))
-    worker.heldBytes = worker.held.reduce((bytes, { line }) => bytes + line.length, 0)
+    worker.heldBytes = worker.held.reduce((bytes, { line }) => bytes + line.bytes.length, 0)
     for (const { sessionId, line } of held) if (isOver || worker.sessions.has(sessionId)) deliver(line)
+    this.#board.flow.account(worker)
   }
 }
 
-interface Capabilities {
-  readonly agentCapabilities?: { readonly sessionCapabilities?: { readonly close?: unknown } }
-  readonly capabilities?: { readonly session?: { readonly close?: unknown } }
-}
-
-function fieldsOf({ envelope }: Switchboard): { bytes: Buffer; startOf: number; endOf: number } {
-  return { bytes: envelope.bytes, startOf: envelope.startOf(FIELD.result), endOf: envelope.endOf(FIELD.result) }
-}
+/** A list of one worker where the sessions of a client are spread over several (contract 6.6). */
+const PARTIAL_LIST = '"_meta":{"stdio-bus/partial":true}'
 
 interface Span {
   readonly start: number
   readonly end: number
+}
+
+/** The value at the path is there, and says yes. */
+function isOffered(value: unknown, path: readonly string[]): boolean {
+  let at = value
+  for (const key of path) at = (at as Record<string, unknown> | null | undefined)?.[key]
+  return at !== undefined && at !== null && at !== false
 }
 
 /** Where the value of an object's last member with this key lies. */

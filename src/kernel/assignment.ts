@@ -1,15 +1,18 @@
 /**
- * Which worker of a pool takes a client's message, by the pool's way of sharing (contract 6.7).
+ * Which worker of a pool takes a client's message, by the pool's way of sharing (contract 6.6, 6.7).
  *
- * shared: the worker the client is bonded to, else the next. isolated: the client's own; `instances` spares are kept warm.
- * lease: a worker is one client's while it has requests in flight; waiters are served first in, first out.
+ * shared: the worker that knows the client, else the next that can serve its version. isolated: the client's own; `instances`
+ * spares are kept warm. lease: a worker is one client's while it has requests in flight; waiters are served first in,
+ * first out. It chooses; whoever cannot be served now waits (`waiting.ts`) or is refused here, and nowhere else.
  */
+import { FIELD } from '../wire/fields.ts'
 import type { Reason } from './faults.ts'
 import { FIXED } from './limits.ts'
 import type { Client, Worker } from './peers.ts'
-import type { LeaseWaiter, Pool } from './pools.ts'
+import type { Pool } from './pools.ts'
+import type { Route } from './route.ts'
 import type { Switchboard } from './switchboard.ts'
-import type { WaitingRoom } from './waiting-room.ts'
+import type { PoolSpec } from './vocabulary.ts'
 
 const SPARE: ReadonlySet<string> = new Set(['starting', 'ready', 'backing_off', 'dying', 'stopping'])
 
@@ -18,52 +21,123 @@ function isSpare({ holder, isDismissed, state }: Worker): boolean {
   return holder === undefined && !isDismissed && SPARE.has(state)
 }
 
+/** Why there is no worker for a message now. */
+type Lack = 'no-worker' | 'no-lease' | 'no-version'
+
 export class Assignment {
   readonly #board: Switchboard
-  readonly #waitingRoom: WaitingRoom
-  readonly #route: (client: Client, isRequest: boolean) => void
   /** The worker whose new holder is being served. */
   #granted: Worker | undefined
 
-  constructor(board: Switchboard, waitingRoom: WaitingRoom, route: (client: Client, isRequest: boolean) => void) {
+  constructor(board: Switchboard) {
     this.#board = board
-    this.#waitingRoom = waitingRoom
-    this.#route = route
   }
 
-  /** The worker for the message at hand; undefined: the message waits, or was refused. `wanted` is bound by a session. */
-  choose(client: Client, pool: Pool, isRequest: boolean, wanted?: Worker): Worker | undefined {
-    if (pool.spec.sharing === 'lease') return this.#lease(client, pool, isRequest, wanted)
-    if (wanted !== undefined) return wanted
-    const worker = pool.spec.sharing === 'isolated' ? this.#own(client, pool) : this.#shared(client, pool)
-    if (worker === undefined) this.#waitingRoom.enter(client, pool, isRequest)
-    return worker
+  /** The worker for the message; undefined: the message has been put to wait, or refused. `bound` is bound by a session. */
+  place(route: Route, bound: Worker | undefined): Worker | undefined {
+    const choice = this.#choose(route, bound)
+    if (typeof choice === 'object') return choice
+    if (choice === 'no-version') this.#board.refuse(route, 'protocol_mismatch', { pool: route.pool.spec.id })
+    else if (choice === 'no-lease') this.#waitForLease(route, bound)
+    else this.#waitForWorker(route)
+    return undefined
+  }
+
+  #choose(route: Route, bound: Worker | undefined): Worker | Lack {
+    const { sharing } = route.pool.spec
+    if (sharing === 'lease') return this.#lease(route, bound)
+    if (bound !== undefined) return bound
+    return sharing === 'isolated' ? this.#own(route) : this.#shared(route)
   }
 
   /** A worker for what the bus answers itself, which waits for nobody's lease: one whose welcome is known. */
   hostOf(client: Client, pool: Pool): Worker | undefined {
     if (pool.spec.sharing !== 'lease') return undefined
-    const bond = client.bonds.get(pool.spec.id)
-    if (bond?.isCurrent) return bond.worker
+    const home = client.introductions.get(pool.spec.id)?.home
+    if (home?.isCurrent) return home.worker
     return pool.workers.find((worker) => worker.isReady && worker.greeting === 'done')
   }
 
-  #shared(client: Client, pool: Pool): Worker | undefined {
-    const bond = client.bonds.get(pool.spec.id)
-    if (bond === undefined) return preferredOf(client, pool) ?? pool.next()
-    if (bond.isCurrent) return bond.worker
-    return bond.worker.isReady ? bond.worker : pool.next()
+  #shared(route: Route): Worker | Lack {
+    const { client, pool } = route
+    const home = client.introductions.size === 0 ? undefined : client.introductions.get(pool.spec.id)?.home
+    if (home === undefined && route.dialect === undefined)
+      return preferredOf(client, pool) ?? pool.next() ?? 'no-worker'
+    const version = versionOf(route)
+    if (home !== undefined && (home.isCurrent || home.worker.isReady) && !isSpread(route))
+      if (servesVersion(home.worker, version)) return home.worker
+    const serves = (worker: Worker): boolean => servesVersion(worker, version)
+    const next = preferredOf(client, pool) ?? pool.next(serves)
+    if (next !== undefined) return next
+    return pool.workers.some((worker) => worker.isReady) && !pool.isExpectingWorker ? 'no-version' : 'no-worker'
+  }
+
+  // ---- waiting for a worker ----
+
+  /** Contract 7.2: while one is starting or backing off; else the pool that serves in its place, or nobody. */
+  #waitForWorker(route: Route): void {
+    const { core, supervisor, waiting } = this.#board
+    const { pool } = route
+    const { isLazy, startTimeoutMs } = pool.spec
+    if (core.phase === 'running') supervisor.wake(pool)
+    if (!pool.isExpectingWorker || core.phase !== 'running') return this.#fallBack(route)
+    const untilMs = core.nowMs + (isLazy ? startTimeoutMs : FIXED.workerWaitMs)
+    waiting.enter(route, pool.waiting, { untilMs, reason: 'no_worker', detail: () => detailOf(pool) })
+  }
+
+  #fallBack(route: Route): void {
+    const { core, router } = this.#board
+    const { pool } = route
+    const other = pool.spec.fallback === undefined ? undefined : core.pools.get(pool.spec.fallback)
+    if (other === undefined || core.phase !== 'running' || !isFree(route))
+      return this.#board.refuse(route, 'no_worker', detailOf(pool))
+    const introduction = route.client.introductions.get(pool.spec.id)
+    route.pool = other
+    route.introducedBy = introduction ?? route.introducedBy
+    router.proceed(route)
+  }
+
+  /** A worker of the pool is there: those who waited go first, in order. */
+  serve(pool: Pool): void {
+    const { waiting, router } = this.#board
+    if (pool.waiting.isEmpty) return
+    for (const route of waiting.take(pool.waiting)) router.proceed(route)
+    waiting.reopen(pool.waiting)
+  }
+
+  /** Nobody will come: those who wait are told at once, or served elsewhere. */
+  dismiss(pool: Pool): void {
+    const { core, waiting } = this.#board
+    const reason: Reason = core.phase === 'running' ? 'no_worker' : 'shutting_down'
+    for (const route of waiting.take(pool.waiting)) {
+      if (reason === 'no_worker') this.#fallBack(route)
+      else this.#board.refuse(route, reason, detailOf(pool))
+    }
+    waiting.reopen(pool.waiting)
+    waiting.dismiss(pool.leases, reason, () => ({ pool: pool.spec.id }))
+  }
+
+  /** A reload has put another pool in the place of this one: who waits, waits there. */
+  moveWaiting(from: Pool, to: Pool): void {
+    const { waiting, router } = this.#board
+    for (const line of [from.waiting, from.leases]) {
+      for (const route of waiting.take(line)) {
+        route.pool = to
+        router.proceed(route)
+      }
+      waiting.reopen(line)
+    }
   }
 
   // ---- isolated ----
 
-  #own(client: Client, pool: Pool): Worker | undefined {
+  #own({ client, pool }: Route): Worker | Lack {
     const held = client.holdings.get(pool.spec.id)
     if (held?.isReady && held.holder === client) return held
     const spare = pool.next()
     if (spare === undefined) {
       this.keepSpares(pool, client)
-      return undefined
+      return 'no-worker'
     }
     spare.holder = client
     client.holdings.set(pool.spec.id, spare)
@@ -76,7 +150,7 @@ export class Assignment {
     if (pool.spec.sharing !== 'isolated' || pool.isRetired || this.#board.core.phase !== 'running') return
     const { instances, maxInstances } = pool.spec
     const spares = pool.workers.filter(isSpare).length
-    const waiting = new Set(pool.waiting.map(({ client }) => client))
+    const waiting = new Set([...pool.waiting.routes].map(({ client }) => client))
     if (newcomer !== undefined) waiting.add(newcomer)
     const wanted = Math.max(instances, waiting.size) - spares
     for (let i = 0; i < wanted && pool.workers.length < maxInstances; i++) {
@@ -95,13 +169,19 @@ export class Assignment {
     }
     client.holdings.clear()
     for (const pool of this.#board.core.everyPool) {
+      this.#board.waiting.forget(client, pool.waiting)
       if (pool.spec.sharing === 'lease') this.#leave(client, pool)
     }
   }
 
   /** A worker has ended: whoever it belonged to takes another with its next message. */
   workerEnded(worker: Worker): void {
+    const { waiting, router } = this.#board
     const { holder, pool } = worker
+    for (const route of waiting.take(pool.leases, ({ worker: bound }) => bound === worker)) {
+      route.worker = undefined
+      router.proceed(route)
+    }
     if (holder === undefined) return
     worker.holder = undefined
     if (holder.holdings.get(pool.spec.id) === worker) holder.holdings.delete(pool.spec.id)
@@ -112,67 +192,42 @@ export class Assignment {
 
   // ---- lease ----
 
-  #lease(client: Client, pool: Pool, isRequest: boolean, wanted: Worker | undefined): Worker | undefined {
-    const own = this.#ownAt(client, pool, wanted)
+  #lease(route: Route, bound: Worker | undefined): Worker | Lack {
+    const { client, pool, isRequest } = route
+    const own = this.#ownAt(client, pool, bound)
     // Notifications (a cancel, say) belong to what is in flight: they never wait behind others.
-    if (own !== undefined && (!isRequest || pool.leaseWaiters.length === 0)) return own
-    if (!isRequest && wanted !== undefined) return wanted
-    const free = pool.leaseWaiters.length > 0 || own !== undefined ? undefined : this.#free(client, pool, wanted)
+    if (own !== undefined && (!isRequest || pool.leases.isEmpty || own === this.#granted)) return own
+    if (!isRequest && bound !== undefined) return bound
+    const free = !pool.leases.isEmpty || own !== undefined ? undefined : this.#free(client, pool, bound)
     if (free !== undefined) {
       if (isRequest) free.holder = client
       return free
     }
-    this.#queue(client, pool, isRequest, wanted)
-    return undefined
+    return pool.workers.some((worker) => worker.isReady) ? 'no-lease' : 'no-worker'
   }
 
   /** Of several workers that it holds, the one just granted: its earlier messages may still wait for another. */
-  #ownAt(client: Client, pool: Pool, wanted: Worker | undefined): Worker | undefined {
+  #ownAt(client: Client, pool: Pool, bound: Worker | undefined): Worker | undefined {
     const granted = this.#granted
-    if (granted?.holder === client && granted.pool === pool && (wanted ?? granted) === granted) return granted
-    return pool.workers.find((worker) => worker.isAlive && worker.holder === client && (wanted ?? worker) === worker)
+    if (granted?.holder === client && granted.pool === pool && (bound ?? granted) === granted) return granted
+    return pool.workers.find((worker) => worker.isAlive && worker.holder === client && (bound ?? worker) === worker)
   }
 
   /** The worker the client had last, if it may choose: cursors and the like are of use there only. */
-  #free(client: Client, pool: Pool, wanted: Worker | undefined): Worker | undefined {
-    const preferred = wanted ?? client.bonds.get(pool.spec.id)?.worker ?? preferredOf(client, pool)
+  #free(client: Client, pool: Pool, bound: Worker | undefined): Worker | undefined {
+    const preferred = bound ?? client.introductions.get(pool.spec.id)?.home?.worker ?? preferredOf(client, pool)
     if (preferred?.isReady && preferred.holder === undefined && preferred.pool === pool) return preferred
-    return wanted === undefined ? pool.next() : undefined
+    return bound === undefined ? pool.next() : undefined
   }
 
-  #queue(client: Client, pool: Pool, isRequest: boolean, wanted: Worker | undefined): void {
-    const { core } = this.#board
-    if (!pool.workers.some((worker) => worker.isReady)) return this.#waitingRoom.enter(client, pool, isRequest)
-    if (pool.leaseWaiters.length >= FIXED.maxLeaseWaiters) {
-      return this.#board.refuse(client, isRequest, 'overloaded', { pool: pool.spec.id })
-    }
-    const waiter: LeaseWaiter = {
-      client,
-      line: this.#board.copyLine(),
-      isRequest,
-      untilMs: core.nowMs + FIXED.leaseWaitMs,
-      worker: wanted,
-    }
-    pool.leaseWaiters.push(waiter)
-    if (isRequest) client.pendingCount++
-    core.timers.set(waiter.untilMs, () => this.#giveUp(pool, waiter, 'overloaded'))
-  }
-
-  /** Nobody will come: those who wait for a lease are told at once. */
-  dismiss(pool: Pool): void {
-    const reason = this.#board.core.phase === 'running' ? 'no_worker' : 'shutting_down'
-    for (const waiter of [...pool.leaseWaiters]) this.#giveUp(pool, waiter, reason)
-  }
-
-  #giveUp(pool: Pool, waiter: LeaseWaiter, reason: Reason): void {
-    const index = pool.leaseWaiters.indexOf(waiter)
-    if (index === -1) return
-    pool.leaseWaiters.splice(index, 1)
-    const { envelope, core } = this.#board
-    if (!waiter.isRequest) return core.drop(reason)
-    waiter.client.pendingCount--
-    envelope.read(waiter.line, 0, waiter.line.length - 1)
-    this.#board.fail(waiter.client, envelope.idSpelling(), reason, { pool: pool.spec.id })
+  #waitForLease(route: Route, bound: Worker | undefined): void {
+    const { core, waiting } = this.#board
+    const { pool } = route
+    if (pool.leases.routes.size >= FIXED.maxLeaseWaiters)
+      return this.#board.refuse(route, 'overloaded', { pool: pool.spec.id })
+    if (bound !== undefined) route.promise(bound)
+    const untilMs = core.nowMs + FIXED.leaseWaitMs
+    waiting.enter(route, pool.leases, { untilMs, reason: 'overloaded', detail: () => ({ pool: pool.spec.id }) })
   }
 
   /** The holder may have got its last answer: the lease goes to whoever has waited longest. */
@@ -188,7 +243,7 @@ export class Assignment {
     for (const worker of pool.workers) {
       // Again, when all that the last one wanted was answered at once.
       while (worker.isReady && worker.holder === undefined) {
-        const next = pool.leaseWaiters.find((waiter) => waiter.worker === undefined || waiter.worker === worker)
+        const next = firstFor(pool, worker)
         if (next === undefined) break
         worker.holder = next.client
         this.#admit(pool, next.client, worker)
@@ -200,27 +255,29 @@ export class Assignment {
 
   /** All that the new holder has waiting goes at once; what others have stays in its order. */
   #admit(pool: Pool, client: Client, worker: Worker): void {
-    const mine = pool.leaseWaiters.filter((waiter) => waiter.client === client && (waiter.worker ?? worker) === worker)
-    const others = pool.leaseWaiters.filter((waiter) => !mine.includes(waiter))
-    pool.leaseWaiters = []
+    const { waiting, router } = this.#board
+    const before = this.#granted
     this.#granted = worker
-    for (const { line, isRequest } of mine) {
-      if (isRequest) client.pendingCount--
-      this.#board.envelope.read(line, 0, line.length - 1)
-      this.#route(client, isRequest)
-    }
-    this.#granted = undefined
-    pool.leaseWaiters.push(...others)
+    for (const route of waiting.take(pool.leases, (each) => each.client === client && isFor(each, worker)))
+      router.proceed(route)
+    this.#granted = before
+    waiting.reopen(pool.leases)
   }
 
   #leave(client: Client, pool: Pool): void {
-    pool.leaseWaiters = pool.leaseWaiters.filter((waiter) => waiter.client !== client)
-    for (const worker of pool.workers) {
-      if (worker.holder !== client) continue
-      worker.holder = undefined
-    }
+    this.#board.waiting.forget(client, pool.leases)
+    for (const worker of pool.workers) if (worker.holder === client) worker.holder = undefined
     this.grant(pool)
   }
+}
+
+function firstFor({ leases }: Pool, worker: Worker): Route | undefined {
+  for (const route of leases.routes) if (isFor(route, worker)) return route
+  return undefined
+}
+
+function isFor({ worker: bound }: Route, worker: Worker): boolean {
+  return bound === undefined || bound === worker
 }
 
 function preferredOf({ prefer }: Client, pool: Pool): Worker | undefined {
@@ -228,10 +285,43 @@ function preferredOf({ prefer }: Client, pool: Pool): Worker | undefined {
   return pool.workers.find((worker) => worker.id === prefer && worker.isReady && worker.holder === undefined)
 }
 
+/** A new session, where they are spread over the workers of the pool. */
+export function isSpread({ pool, row, session }: Route): boolean {
+  return pool.spec.balance === 'session' && row?.session === 'announced' && session === undefined
+}
+
+/** Nothing binds the message to its pool. */
+function isFree({ client, session, row }: Route): boolean {
+  return (session === undefined || !client.sessions.has(session)) && row?.task === undefined
+}
+
+/** The protocol version of a message: the one it asks for, as far as the pool knows it, or that of its client. */
+export function versionOf({ client, pool, dialect, row, line }: Route): number | undefined {
+  if (dialect?.table.singleHandshakeFrom === undefined) return undefined
+  const introduction = client.introductions.get(pool.spec.id)
+  if (row?.opens === undefined) return introduction?.version
+  const asked = line.key(FIELD.protocolVersion)
+  return typeof asked === 'number' ? Math.min(asked, pool.newestVersion) : undefined
+}
+
+function servesVersion({ welcome }: Worker, version: number | undefined): boolean {
+  return welcome === undefined || version === undefined || welcome.version === version
+}
+
 function hasRequestsAt(client: Client, worker: Worker): boolean {
-  const bond = client.bonds.get(worker.pool.spec.id)
-  if (bond?.isParking && bond.worker === worker) return true
+  const bond = client.introductions.get(worker.pool.spec.id)?.bonds.get(worker)
+  if (bond?.held !== undefined) return true
   for (let request = client.newest; request !== undefined; request = request.older)
-    if (request.worker === worker) return true
+    if (request.worker === worker || request.route?.place === worker.lobby) return true
   return false
+}
+
+function detailOf({ spec, workers }: Pool): Record<string, unknown> {
+  const why = workers.find((worker) => worker.lastError !== undefined)?.lastError ?? crowdingOf(spec, workers)
+  return { pool: spec.id, ...(why === undefined ? {} : { why }) }
+}
+
+function crowdingOf({ sharing, maxInstances }: PoolSpec, workers: readonly Worker[]): string | undefined {
+  if (sharing !== 'isolated' || workers.length < maxInstances) return undefined
+  return `all ${maxInstances} workers that max_instances allows are in use`
 }

@@ -4,20 +4,21 @@
  * It touches no socket, process, file, clock or source of chance. The same events at the same times yield the same actions
  * and the same bytes in the same outboxes, always.
  */
-import { callerOf, endCall } from './calls.ts'
+import { callerOf } from './calls.ts'
 import { Core } from './core.ts'
-import type { Dialects } from './dialect.ts'
+import type { DialectTable } from './dialect-table.ts'
+import { Dialects } from './dialects.ts'
 import type { Action, BusEvent, Write } from './events.ts'
 import { faultLine, faultOf } from './faults.ts'
 import { Flow } from './flow.ts'
 import { FIXED } from './limits.ts'
 import { Client, type Peer, type Worker } from './peers.ts'
+import type { Pool } from './pools.ts'
 import { Router } from './router.ts'
 import { type BusSnapshot, takeSnapshot } from './snapshot.ts'
 import { StuckClock } from './stuck.ts'
 import { Supervisor } from './supervisor.ts'
 import { Switchboard } from './switchboard.ts'
-import { Tongues } from './tongue.ts'
 import type { BusSpec, ClientId, WorkerId } from './vocabulary.ts'
 
 type Apply = { readonly [T in BusEvent['type']]: (event: Extract<BusEvent, { type: T }>) => void }
@@ -25,14 +26,16 @@ type Apply = { readonly [T in BusEvent['type']]: (event: Extract<BusEvent, { typ
 export class Bus {
   readonly #core: Core
   readonly #flow: Flow
+  readonly #board: Switchboard
   readonly #router: Router
   readonly #supervisor: Supervisor
   readonly #stuck: StuckClock
   readonly #apply: Apply
 
   /** `chance` yields numbers in [0, 1); give it a seed to repeat a run. */
-  constructor(spec: BusSpec, dialects: Dialects, chance: () => number) {
+  constructor(spec: BusSpec, tables: readonly DialectTable[], chance: () => number) {
     this.#core = new Core(spec, chance)
+    const dialects = new Dialects(tables)
     this.#flow = new Flow(this.#core, {
       takeLine: (peer, bytes, start, end) => this.#router.takeLine(peer, bytes, start, end),
       overflowed: (peer) => this.#router.overflowed(peer),
@@ -42,16 +45,16 @@ export class Bus {
       closeClient: (client: Client) => this.#closeClient(client),
       maybeFinish: (client: Client) => this.#maybeFinish(client),
     }
-    const board = new Switchboard(this.#core, this.#flow, host, new Tongues(dialects))
-    this.#router = new Router(board)
-    this.#supervisor = new Supervisor(this.#core, this.#flow, {
+    this.#board = new Switchboard(this.#core, this.#flow, host, dialects)
+    this.#router = new Router(this.#board)
+    this.#supervisor = new Supervisor(this.#core, this.#flow, dialects, {
       workerSpawned: (worker) => this.#router.workerSpawned(worker),
       workerOpened: (worker) => this.#router.workerOpened(worker),
-      workerEnded: (worker) => this.#router.farewells.workerEnded(worker),
+      workerEnded: (worker) => this.#router.departures.workerEnded(worker),
       workerLeft: (pool) => this.#router.workerLeft(pool),
       poolEmptied: (pool) => this.#router.poolEmptied(pool),
     })
-    board.supervisor = this.#supervisor
+    this.#board.supervisor = this.#supervisor
     this.#stuck = new StuckClock(this.#core, this.#flow, {
       closeStuckClient: (client, why) => this.#closeStuck(client, why),
       endStuckWorker: (worker) =>
@@ -117,6 +120,7 @@ export class Bus {
   }
 
   #conclude(): readonly Action[] {
+    while (this.#board.waiting.settle() || this.#flow.settle()) {}
     if (this.#core.phase !== 'running') this.#proceedShutdown()
     this.#stuck.arm()
     return this.#core.actions
@@ -132,13 +136,15 @@ export class Bus {
       'client-reply': (event) => this.#withClient(event.client, (client) => this.#reply(client, event)),
       'call-cancelled': (event) =>
         this.#withClient(event.client, (client) => {
-          endCall(client, event.id)
+          this.#router.calls.settle(client, event.id)
           if (event.id !== undefined) this.#flow.excuse(client, event.id)
           this.#maybeFinish(client)
         }),
       'worker-reply': (event) =>
         this.#withWorker(event, (worker) => {
-          if (worker.isAlive) this.#flow.sendLine(worker, event.bytes)
+          if (!worker.isAlive) return
+          this.#flow.sendLine(worker, event.bytes)
+          if (worker.outbox.isFull) this.#flow.fill(worker, worker)
         }),
       'client-wrote': (event) =>
         this.#withClient(event.client, (client) => this.#clientWrote(client, event.pendingBytes)),
@@ -174,7 +180,7 @@ export class Bus {
     const { maxClientLineBytes } = this.#core
     // What the gateway adds to a line that was allowed must not make it too long.
     const maxLineBytes = event.door === 'internal' ? Number.POSITIVE_INFINITY : maxClientLineBytes
-    const client = new Client(event.client, event.door, event.pool, maxLineBytes, limits.maxOutputQueueBytes)
+    const client = new Client(event, maxLineBytes, limits.maxOutputQueueBytes)
     if (client.isInternal) return this.#openInternal(client, event.prefer)
     const isOneTooMany = this.#core.clients.size >= limits.maxClients
     this.#core.clients.set(client.id, client)
@@ -196,12 +202,13 @@ export class Bus {
 
   /** The gateway answers; a worker that fills the queue of a client that does not read waits for it (contract 8.3). */
   #reply(client: Client, { bytes, isFinal, id, source }: Extract<BusEvent, { type: 'client-reply' }>): void {
-    if (isFinal) endCall(client, id)
+    if (isFinal) this.#router.calls.settle(client, id)
     this.#flow.sendLine(client, bytes)
-    if (source !== undefined && client.outbox.isFull)
-      this.#withWorker(source, (worker) => {
-        if (worker.blockedOn === undefined) this.#flow.block(worker, client.gate)
-      })
+    if (client.outbox.isFull) {
+      if (source !== undefined) this.#withWorker(source, (worker) => this.#flow.fill(worker, client))
+      // Whoever asks and does not read causes the bytes as well.
+      this.#flow.fill(client, client)
+    }
     if (isFinal) this.#maybeFinish(client)
   }
 
@@ -218,7 +225,7 @@ export class Bus {
   #finished(peer: Peer): void {
     if (peer.kind === 'worker') this.#supervisor.finished(peer)
     // For a client that speaks a stateful protocol the end of its input is its end (contract 4.1.2).
-    else if (peer.bonds.size > 0 && peer.door !== 'stdio') this.#hangUp(peer, 'flush')
+    else if (peer.introductions.size > 0 && peer.door !== 'stdio') this.#hangUp(peer, 'flush')
     else this.#closeClient(peer)
   }
 
@@ -227,7 +234,7 @@ export class Bus {
     if (client.state !== 'open') return
     client.state = 'half-closed'
     client.isDeaf = true
-    this.#router.farewells.refuseQuestionsOf(client)
+    this.#router.departures.refuseQuestionsOf(client)
     this.#core.timers.set(this.#core.nowMs + this.#core.spec.limits.halfCloseTimeoutMs, () => {
       if (client.state === 'half-closed' || client.state === 'closing') this.#hangUp(client, 'drop')
     })
@@ -255,10 +262,12 @@ export class Bus {
   #clientGone(client: Client, isSettled = false): void {
     if (client.state === 'closed') return
     client.state = 'closed'
+    // What its end sets free may be its own backlog: nothing more is taken from it.
+    client.isDeaf = true
     if (client.isInternal) this.#core.exchanges.delete(client.id)
     else this.#core.clients.delete(client.id)
     if (client.isCaller) this.#core.actions.push({ do: 'caller-gone', from: callerOf(client) })
-    this.#router.farewells.clientGone(client, isSettled)
+    this.#router.departures.clientGone(client, isSettled)
     this.#flow.forget(client)
     if (client.door === 'stdio') this.#shutdown()
   }
@@ -287,13 +296,23 @@ export class Bus {
     if (this.#core.phase !== 'running') return this.#core.log('warn', 'reload refused: the bus is shutting down')
     const wanted = new Map(spec.pools.map((pool) => [pool.id, pool]))
     this.#core.spec = spec
+    const retired: Pool[] = []
     for (const pool of [...this.#core.pools.values()]) {
-      if (wanted.get(pool.spec.id)?.revision === pool.spec.revision) continue
+      const next = wanted.get(pool.spec.id)
+      if (next?.revision === pool.spec.revision && next.instances >= pool.spec.instances) {
+        this.#supervisor.growPool(pool, next)
+        continue
+      }
       this.#core.pools.delete(pool.spec.id)
       this.#core.log('info', 'pool retires', { pool: pool.spec.id })
-      this.#supervisor.retirePool(pool)
+      retired.push(pool)
     }
     for (const pool of spec.pools) if (!this.#core.pools.has(pool.id)) this.#supervisor.addPool(pool)
+    for (const pool of retired) {
+      const successor = this.#core.pools.get(pool.spec.id)
+      if (successor !== undefined) this.#router.poolSucceeded(pool, successor)
+      this.#supervisor.retirePool(pool)
+    }
   }
 
   /** Contract 7.4: drain, flush, end the workers. */
@@ -321,7 +340,7 @@ export class Bus {
     if (this.#core.phase !== 'draining') return
     this.#core.phase = 'flushing'
     if (this.#core.spec.gateway !== undefined) this.#core.actions.push({ do: 'fail-calls' })
-    this.#router.farewells.failOutstanding()
+    this.#router.departures.failOutstanding()
     for (const client of this.#core.everyClient()) this.#closeClient(client)
     this.#core.timers.set(this.#core.nowMs + FIXED.flushMs, () => {
       for (const client of this.#core.everyClient()) this.#hangUp(client, 'drop')

@@ -184,7 +184,9 @@ test('a caller that goes is told of, one that never called is not', () => {
   desk.apply({ type: 'client-closed', client: ONE })
   desk.apply({ type: 'client-opened', client: INNER, door: 'tcp' })
   desk.apply({ type: 'client-closed', client: INNER })
-  expect(desk.did('caller-gone')).toEqual([{ do: 'caller-gone', from: { kind: 'client', client: ONE, door: 'unix' } }])
+  expect(desk.did('caller-gone')).toEqual([
+    { do: 'caller-gone', from: { kind: 'client', client: ONE, door: 'unix', isLocal: false } },
+  ])
 })
 
 test('the drain waits for calls; at its end they are to be failed (contract 7.4)', () => {
@@ -292,7 +294,7 @@ test('a worker that ends fails its exchanges with a value of the bus, and is a c
   expect(desk.did('caller-gone').map(({ from }) => from.kind)).toEqual(['worker'])
 })
 
-test('a worker that does not read gets no more exchanges: overloaded (aio.md 3.8)', () => {
+test('a worker that does not read gets no more exchanges: overloaded (spec N14)', () => {
   const desk = new Desk('all', { maxOutputQueueBytes: 100 })
   desk.openInternal()
   desk.send(INNER, { id: 1, method: 'm', params: 'x'.repeat(200) })

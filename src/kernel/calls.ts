@@ -1,31 +1,22 @@
 /**
- * Messages that are not routed but handed to the gateway: `agent::method`, bare `help`, the bus's own methods (aio.md 3.1).
+ * Messages that are not routed but handed to the gateway: `agent::method`, bare `help`, the bus's own methods (spec N1).
  *
  * The kernel knows no gateway: it counts what a client is owed and hands on a copy of the line. Whoever answers does so by
  * an event. Invariant: a request that was handed on stays in its client's count until its final reply.
  */
-import type { Envelope, IdKey } from '../wire/envelope.ts'
+import { type Envelope, type IdKey, SHAPE } from '../wire/envelope.ts'
 import { FIELD } from '../wire/fields.ts'
 import type { CallerId } from './events.ts'
+import type { Request } from './owed.ts'
 import type { Client, Peer, Worker } from './peers.ts'
 import type { Switchboard } from './switchboard.ts'
 
 const COLON = 0x3a
 const BACKSLASH = 0x5c
 const HELP = Buffer.from('help')
-const CANCELS: ReadonlySet<string> = new Set(['notifications/cancelled', '$/cancel_request'])
-
-/** A call of the client is answered or given up. */
-export function endCall(client: Client, id: IdKey | undefined): void {
-  client.pendingCount--
-  const open = id === undefined ? undefined : client.calls.get(id)
-  if (open === undefined) return
-  if (open === 1) client.calls.delete(id!)
-  else client.calls.set(id!, open - 1)
-}
 
 export function callerOf(peer: Peer): CallerId {
-  if (peer.kind === 'client') return { kind: 'client', client: peer.id, door: peer.door }
+  if (peer.kind === 'client') return { kind: 'client', client: peer.id, door: peer.door, isLocal: peer.isLocal }
   return { kind: 'worker', worker: peer.id, generation: peer.generation, pool: peer.pool.spec.id }
 }
 
@@ -41,71 +32,78 @@ export class Calls {
     return gateway !== undefined && gateway !== 'off'
   }
 
-  /** The message of a client at hand is a call of an agent. */
-  isAgentNamed(): boolean {
-    const { core, envelope } = this.#board
-    return core.spec.gateway === 'all' && (isHelp(envelope) || hasNamespace(envelope))
+  /** The message of a client is a call of an agent. */
+  isAgentNamed(line: Envelope): boolean {
+    return this.#board.core.spec.gateway === 'all' && (isHelp(line) || hasNamespace(line))
   }
 
-  /** The message of a worker at hand is a call. */
-  isNamed(): boolean {
-    const { core, envelope } = this.#board
-    if (!hasNamespace(envelope)) return false
-    return core.spec.gateway === 'all' || envelope.text(FIELD.method)!.startsWith('bus::')
+  /** The message of a worker is a call. */
+  isNamed(line: Envelope): boolean {
+    if (!hasNamespace(line)) return false
+    return this.#board.core.spec.gateway === 'all' || line.text(FIELD.method)!.startsWith('bus::')
   }
 
-  /** The line at hand has an id and says nothing that JSON-RPC knows: it may still be an answer to the gateway. */
-  isLoose(): boolean {
-    const { envelope } = this.#board
-    if (!this.isOn || envelope.has(FIELD.method)) return false
-    return !envelope.has(FIELD.result) && !envelope.has(FIELD.error) && envelope.idSpelling() !== 'null'
+  /** The line has an id and says nothing that JSON-RPC knows: it may still be an answer to the gateway. */
+  isLoose(line: Envelope): boolean {
+    if (!this.isOn || line.has(FIELD.method)) return false
+    return !line.has(FIELD.result) && !line.has(FIELD.error) && line.idSpelling() !== 'null'
   }
 
-  takeFromClient(client: Client, isRequest: boolean): void {
-    const { core } = this.#board
-    if (isRequest && core.phase !== 'running') return this.#board.refuse(client, true, 'shutting_down')
-    const limit = core.spec.limits.maxPendingPerClient
-    if (isRequest && client.pendingCount >= limit)
-      return this.#board.refuse(client, true, 'too_many_pending', { limit })
-    if (isRequest) this.#owe(client)
+  /** A call of a client, whose row stays until the gateway has given its last reply. */
+  takeFromClient(client: Client, line: Envelope): void {
+    if (line.shape === SHAPE.request) {
+      const request = this.#board.core.owed.accept(line, client)
+      request.isAtGateway = true
+      if (line.isOdd(FIELD.id)) request.isOdd = true
+    }
     client.isCaller = true
-    this.#handOn(client)
+    this.#handOn(client, line)
   }
 
-  /** A call whose id may be respelled is known to the gateway by another and cannot be cancelled. */
-  #owe(client: Client): void {
-    const { envelope } = this.#board
-    client.pendingCount++
-    if (envelope.isOdd(FIELD.id)) return
-    const key = envelope.key(FIELD.id)!
-    client.calls.set(key, (client.calls.get(key) ?? 0) + 1)
-  }
-
-  /** The notification at hand cancels a call of this client, in whichever protocol's words. */
-  takeCancel(client: Client): boolean {
-    const { core, envelope } = this.#board
-    if (client.calls.size === 0 || !CANCELS.has(envelope.text(FIELD.method)!)) return false
-    const id = envelope.key(FIELD.requestId)
-    if (id === undefined || typeof id === 'bigint' || !client.calls.has(id)) return false
+  /** The notification cancels a call of this client, in whichever protocol's words. */
+  takeCancel(client: Client, line: Envelope): boolean {
+    const { core, dialects } = this.#board
+    if (!dialects.cancels.has(line.text(FIELD.method)!)) return false
+    const id = line.key(FIELD.requestId)
+    if (id === undefined || typeof id === 'bigint') return false
+    if (core.owed.find(client, id, isPlainCall) === undefined) return false
     core.actions.push({ do: 'cancel-call', from: callerOf(client), id })
     return true
   }
 
-  takeFromWorker(worker: Worker): void {
-    this.#handOn(worker)
+  /** A call of the client is answered or given up; one whose id may be respelled is known to the gateway by another. */
+  settle(client: Client, id: IdKey | undefined): void {
+    const { owed } = this.#board.core
+    const request = id === undefined ? undefined : owed.find(client, id, isPlainCall)
+    const call = request ?? oldestCall(client, (each) => each.isOdd || id === undefined)
+    if (call !== undefined) owed.settle(call)
   }
 
-  #handOn(peer: Peer): void {
-    const { core, envelope } = this.#board
-    const { bytes, start, end } = envelope
-    const isOdd = envelope.has(FIELD.id) && envelope.isOdd(FIELD.id)
-    core.actions.push({
+  takeFromWorker(worker: Worker, line: Envelope): void {
+    this.#handOn(worker, line)
+  }
+
+  #handOn(peer: Peer, line: Envelope): void {
+    const { bytes, start, end } = line
+    const isOdd = line.has(FIELD.id) && line.isOdd(FIELD.id)
+    this.#board.core.actions.push({
       do: 'call',
       from: callerOf(peer),
       bytes: Buffer.from(bytes.subarray(start, end)),
-      ...(isOdd ? { oddId: envelope.idSpelling() } : {}),
+      ...(isOdd ? { oddId: line.idSpelling() } : {}),
     })
   }
+}
+
+function isPlainCall({ isAtGateway, isOdd }: Request): boolean {
+  return isAtGateway && !isOdd
+}
+
+function oldestCall(client: Client, isMeant: (request: Request) => boolean): Request | undefined {
+  let oldest: Request | undefined
+  for (let request = client.newest; request !== undefined; request = request.older)
+    if (request.isAtGateway && isMeant(request)) oldest = request
+  return oldest
 }
 
 function hasNamespace(envelope: Envelope): boolean {

@@ -3,12 +3,13 @@
  *
  * It decides nothing. Time is what the current event brought; chance comes from a source that is given.
  */
+
+import { IdTable } from '../wire/id-table.ts'
 import type { Action, LogLevel } from './events.ts'
 import type { DropReason, Reason } from './faults.ts'
-import { IdTable } from './id-table.ts'
+import { Owed } from './owed.ts'
 import type { Client, Peer, Worker } from './peers.ts'
 import type { Pool } from './pools.ts'
-import { Requests } from './requests.ts'
 import { SessionNames } from './session-names.ts'
 import { Sessions } from './sessions.ts'
 import { Timers } from './timers.ts'
@@ -27,7 +28,7 @@ export class Core {
   /** Only where workers choose ids without knowing of each other, and their clients do not tell them apart. */
   readonly sessionNames: SessionNames | undefined
   readonly timers = new Timers()
-  readonly requests = new Requests(() => this.nowMs, this.timers)
+  readonly owed = new Owed(() => this.nowMs, this.timers)
   readonly dropped = new Map<DropReason, number>()
   readonly refused = new Map<Reason, number>()
   readonly totals = { linesFromClients: 0, linesFromWorkers: 0, clients: 0, restarts: 0 }

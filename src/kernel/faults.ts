@@ -102,6 +102,12 @@ export const FAULTS = {
     message: 'A subscription would hold the lease for ever; use sharing shared or isolated.',
   },
   task_not_owned: { code: CODE.invalidParams, message: 'The task belongs to another client, or is not known.' },
+  too_many_subscriptions: {
+    code: internal,
+    message: 'The client has subscribed to as many resources as it may.',
+    retryable: true,
+  },
+  not_offered: { code: CODE.methodNotFound, message: 'The client that holds the lease has not offered this.' },
   client_gone: { code: internal, message: 'The client that this was put to has gone.' },
   no_client: { code: internal, message: 'No client can be told this was meant for; name its session.' },
 } as const satisfies Record<string, FaultRow>

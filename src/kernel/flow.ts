@@ -4,12 +4,14 @@
  * Nothing is dropped here. A source is stopped in the middle of a chunk, after the line that filled the queue, and goes on
  * from there when the queue is below half. A peer that stays full too long is closed by `stuck.ts`.
  */
+
+import type { Batches } from '../wire/batches.ts'
 import type { Envelope, IdKey } from '../wire/envelope.ts'
-import type { Batches } from './batches.ts'
+import { settleLentRuns } from '../wire/outbox.ts'
+import { type Edit, splice } from '../wire/splice.ts'
 import type { Core } from './core.ts'
-import { settleLentRuns } from './outbox.ts'
-import { Gate, type Peer } from './peers.ts'
-import { type Edit, splice } from './splice.ts'
+import { Gate } from './gate.ts'
+import type { Peer } from './peers.ts'
 
 export interface FlowHost {
   takeLine(peer: Peer, bytes: Buffer, start: number, end: number): void
@@ -30,6 +32,8 @@ export class Flow {
   /** Peers whose queue is full now. */
   readonly full = new Set<Peer>()
   #source: Peer | undefined
+  /** The bus retains less than before. */
+  #isRelieved = false
 
   constructor(core: Core, host: FlowHost) {
     this.#core = core
@@ -66,7 +70,7 @@ export class Flow {
 
   /** Queues `bytes[start, end)` for `to`; whoever is being read from pays for a full queue. */
   send(to: Peer, bytes: Buffer, start: number, end: number): void {
-    if (to.batches !== undefined && this.#keep(to, to.batches, bytes, start, end)) return
+    if (to.batches !== undefined && this.#keep(to, bytes, start, end)) return
     this.#queue(to, bytes, start, end)
   }
 
@@ -77,7 +81,8 @@ export class Flow {
   }
 
   /** True: the line is an answer that leaves together with others. */
-  #keep(to: Peer, batches: Batches, bytes: Buffer, start: number, end: number): boolean {
+  #keep(to: Peer, bytes: Buffer, start: number, end: number): boolean {
+    const batches = to.batches!
     const due = batches.keep(bytes, start, end, to.outbox.limitBytes)
     if (due !== undefined) this.#sendDue(to, batches, due)
     return due !== undefined
@@ -131,6 +136,11 @@ export class Flow {
     this.release(peer.gate)
   }
 
+  /** `source` has filled the queue of `to` by other ways than its own lines. */
+  fill(source: Peer, to: Peer): void {
+    if (source.blockedOn === undefined && !source.isDeaf) this.block(source, to.gate)
+  }
+
   block(source: Peer, gate: Gate): void {
     source.blockedOn = gate
     gate.sources.add(source)
@@ -173,17 +183,18 @@ export class Flow {
     this.#core.retainedBytes -= peer.countedBytes
     peer.countedBytes = 0
     this.release(peer.gate)
-    this.#releaseTotal()
+    this.#isRelieved = true
   }
 
   /** Brings the peer's share of what is retained up to date, and stops a large one when the bus retains too much. */
   account(peer: Peer): void {
-    const bytes = peer.isDeaf ? peer.outbox.retainedBytes : peer.retainedBytes
+    const bytes = peer.isDeaf ? peer.outbox.retainedBytes + peer.heldBytes : peer.retainedBytes
     const grown = bytes - peer.countedBytes
     if (grown === 0) return
     peer.countedBytes = bytes
     this.#core.retainedBytes += grown
-    if (grown < 0) return this.#releaseTotal()
+    if (grown < 0) this.#isRelieved = true
+    if (grown < 0) return
     if (!this.#isOverTotal || this.#isModest(bytes)) return
     const source = this.#source ?? peer
     if (source.blockedOn === undefined && !source.isDeaf) this.block(source, this.totalGate)
@@ -199,9 +210,15 @@ export class Flow {
     return bytes * (clients.size + workers.size) * 2 <= spec.limits.maxTotalBufferBytes
   }
 
-  #releaseTotal(): void {
-    if (this.totalGate.sources.size === 0) return
+  /**
+   * The event is over: whoever waits for the whole bus goes on now, and not in the middle of what others had waiting; false:
+   * nothing came of it.
+   */
+  settle(): boolean {
+    if (!this.#isRelieved) return false
+    this.#isRelieved = false
     if (this.#core.retainedBytes * 2 < this.#core.spec.limits.maxTotalBufferBytes) this.release(this.totalGate)
+    return true
   }
 
   #goOn(source: Peer): void {

@@ -1,65 +1,41 @@
 /**
- * The handshake of a protocol that has one per connection, done once per worker by the bus (contract 6.6, 6.7).
+ * Handshakes and what they prove: what a worker speaks, in which version, and who has been welcomed (contract 6.6, 6.7).
  *
- * Clients are answered from what the worker said, each with its own id and a revision it can speak. Errors are not kept.
- * Two workers of a pool never speak different eras: the pool remembers which one its command understands.
+ * Where a worker takes one handshake only, its first welcome answers everybody who comes later; errors are not kept. What a
+ * pool speaks is learnt here, from the answers of its workers alone. Invariant: whoever is held until the worker has
+ * answered goes on or is told, also when the worker stays silent or ends.
  */
+import type { Envelope } from '../wire/envelope.ts'
 import { FIELD } from '../wire/fields.ts'
-import type { Bond } from './bonds.ts'
-import { hasBatches } from './dialect.ts'
-import { type Client, Gate, type Worker } from './peers.ts'
+import { versionOf } from './assignment.ts'
+import { hasBatches } from './dialect-table.ts'
+import type { Dialect } from './dialects.ts'
+import type { Bond, Introduction } from './introductions.ts'
+import { FIXED } from './limits.ts'
+import type { Client, Welcome, Worker } from './peers.ts'
 import type { Pool } from './pools.ts'
+import type { Route } from './route.ts'
 import type { Switchboard } from './switchboard.ts'
-import { isDiscovery, type Tongue } from './tongue.ts'
-
-/** Somebody who waits for the worker's welcome. */
-interface Guest {
-  readonly client: Client
-  readonly idSpelling: string
-  /** An `initialize`, the question for the era, or a request that only one era knows. */
-  readonly wants: 'welcome' | 'era' | 'service'
-  /** The revision the client asked for. */
-  readonly version: string
-  readonly line: Buffer
-}
-
-/** What a client says while a new worker has not answered its repeated `initialize`. */
-interface Parked {
-  readonly gate: Gate
-  readonly lines: { readonly line: Buffer; readonly isRequest: boolean }[]
-  bytes: number
-}
-
-const SILENCE_MS = 10_000
-
-const PROBE_META = {
-  'io.modelcontextprotocol/protocolVersion': '2026-07-28',
-  'io.modelcontextprotocol/clientCapabilities': {},
-}
-
-/** Some servers end when they are asked for their era; they are not asked for ever. */
-const MAX_FATAL_PROBES = 2
-
-/** Errors that only a server without a handshake knows (mcp.md 1.4). */
-const MODERN_CODES: ReadonlySet<unknown> = new Set([-32020, -32021, -32022])
+import { WaitingLine } from './waiting.ts'
 
 export class Handshakes {
   readonly #board: Switchboard
-  readonly #guests = new Map<Worker, Guest[]>()
   readonly #probed = new Set<Worker>()
-  readonly #parked = new Map<Bond, Parked>()
-  readonly #route: (client: Client, isRequest: boolean) => void
 
-  constructor(board: Switchboard, route: (client: Client, isRequest: boolean) => void) {
+  constructor(board: Switchboard) {
     this.#board = board
-    this.#route = route
   }
 
+  // ---- the bus's own handshake ----
+
   /** Whether the workers of this pool are greeted before they take messages. */
-  greetsAtStart({ spec, tongue }: Pool): boolean {
-    if (spec.sharing === 'isolated' || spec.protocol === 'plain' || spec.protocol === 'acp') return false
-    if (spec.era === 'modern' || tongue === this.#board.tongues.mcpModern) return false
-    return spec.protocol === 'mcp' || tongue === this.#board.tongues.mcpLegacy
+  greetsAtStart(pool: Pool): boolean {
+    const { greeted } = this.#board.dialects
+    const { protocol, sharing } = pool.spec
+    if (greeted === undefined || sharing === 'isolated') return false
+    const isGreeted = pool.dialect === undefined ? protocol === greeted.table.protocol : pool.dialect === greeted
+    // A worker that is leased is offered what its clients can do, once there is one.
+    return isGreeted && (sharing !== 'lease' || this.#introductionsTo(pool).length > 0)
   }
 
   /** A worker of such a pool runs: it is ready when it has answered. */
@@ -68,20 +44,38 @@ export class Handshakes {
     else this.#begin(worker)
   }
 
-  /** Asks for the era; `otherwise` when the worker does not know the question, or says nothing. */
+  /** The worker has not been greeted, and this message must not come before that. */
+  mustGreet({ dialect, row }: Route, { greeting, pool }: Worker): boolean {
+    if (pool.spec.sharing !== 'lease' || greeting === 'done' || row?.opens !== undefined) return false
+    return dialect === this.#board.dialects.greeted
+  }
+
+  /** The message waits until the worker has said what it speaks; it is asked, in the dialect that the message shows. */
+  hold(route: Route, worker: Worker): void {
+    if (!this.#board.waiting.enter(route, worker.lobby)) return
+    if (worker.greeting !== 'none') return
+    // Who asks for the dialect can go on with either, and more clients know the older one.
+    const isService = route.dialect?.table.probe !== undefined && !route.row?.asksForDialect
+    if (isService && this.#mayProbe(worker.pool)) this.#probe(worker, () => this.#begin(worker))
+    else this.#begin(worker)
+  }
+
+  /** Asks for the dialect; `otherwise` when the worker does not know the question, or says nothing. */
   #probe(worker: Worker, otherwise: () => void): void {
+    const { probed } = this.#board.dialects
+    const { method, params, codes } = probed!.table.probe!
     const isCurrent = this.#watch(worker)
     this.#probed.add(worker)
     let isSettled = false
-    const settle = (isModern: boolean): void => {
+    const settle = (isProved: boolean): void => {
       if (isSettled || !isCurrent()) return
       isSettled = true
       this.#probed.delete(worker)
-      if (isModern) this.#becomeModern(worker)
+      if (isProved) this.#prove(worker)
       else otherwise()
     }
-    this.#board.ask(worker, 'server/discover', { _meta: PROBE_META }, (isResult) =>
-      settle(isResult || MODERN_CODES.has(this.#board.envelope.key(FIELD.errorCode))),
+    this.#board.await(worker, { method, params }, (line, isResult) =>
+      settle(isResult || codes.includes(line.key(FIELD.errorCode) as number)),
     )
     this.#afterSilence(() => settle(false))
   }
@@ -95,130 +89,198 @@ export class Handshakes {
 
   #afterSilence(then: () => void): void {
     const { core } = this.#board
-    core.timers.set(core.nowMs + SILENCE_MS, then)
-  }
-
-  /** The client's `initialize` is at hand: it is answered now, or when the worker has spoken. */
-  welcome(client: Client, worker: Worker): void {
-    this.#receive(client, worker, 'welcome')
-  }
-
-  /** The client shows an era that nobody knows of this worker yet: the worker is asked first. */
-  discover(client: Client, worker: Worker): void {
-    this.#receive(client, worker, isDiscovery(this.#board.envelope) ? 'era' : 'service')
-  }
-
-  #receive(client: Client, worker: Worker, wants: Guest['wants']): void {
-    const { envelope } = this.#board
-    const version = envelope.text(FIELD.protocolVersion) ?? ''
-    const guest: Guest = { client, idSpelling: envelope.idSpelling(), wants, version, line: this.#board.copyLine() }
-    if (worker.greeting === 'done') return this.#answer(guest, worker)
-    const guests = this.#guests.get(worker)
-    if (guests === undefined) this.#guests.set(worker, [guest])
-    else guests.push(guest)
-    client.pendingCount++
-    if (worker.greeting !== 'none') return
-    // Who asks for the era can go on with either, and more clients know the older one.
-    if (wants === 'service' && this.#mayBeModern(worker.pool)) this.#probe(worker, () => this.#begin(worker))
-    else this.#begin(worker)
+    core.timers.set(core.nowMs + FIXED.silenceMs, then)
   }
 
   #begin(worker: Worker): void {
-    const { tongues } = this.#board
+    const dialect = this.#board.dialects.greeted!
+    const { method, params, offers } = dialect.table.greeting!
     const isCurrent = this.#watch(worker)
-    worker.tongue = tongues.mcpLegacy
-    const params = {
-      protocolVersion: tongues.mcpLegacy.dialect.revisions!.at(-1),
-      capabilities: capabilitiesFor(worker.pool),
-      clientInfo: { name: 'stdio-bus', version: '0.1.0' },
-    }
-    this.#board.ask(worker, 'initialize', params, (isResult) => {
+    worker.dialect = dialect
+    const told = { ...params, [offers]: this.#offersTo(worker.pool) }
+    this.#board.await(worker, { method, params: told }, (line, isResult) => {
       if (!isCurrent()) return
-      if (isResult) this.#succeed(worker)
-      else this.#fail(worker)
+      if (isResult) this.#succeed(worker, dialect, line)
+      else this.#fail(worker, line)
     })
-    // Slow is not modern: only an answer to the question decides.
+    // Slow is not another dialect: only an answer to the question decides.
     this.#afterSilence(() => {
-      if (isCurrent() && this.#mayBeModern(worker.pool)) this.#probe(worker, () => {})
+      if (isCurrent() && this.#mayProbe(worker.pool)) this.#probe(worker, () => {})
     })
   }
 
-  #succeed(worker: Worker): void {
-    const { envelope, supervisor } = this.#board
-    const result = Buffer.from(envelope.bytes.subarray(envelope.startOf(FIELD.result), envelope.endOf(FIELD.result)))
-    worker.greeting = 'done'
-    worker.welcome = { result, version: envelope.text(FIELD.resultProtocolVersion) ?? '' }
-    worker.pool.tongue = this.#board.tongues.mcpLegacy
-    worker.hasBatches = hasBatches(worker.pool.tongue.dialect, worker.welcome.version)
-    this.#board.tell(worker, { jsonrpc: '2.0', method: this.#board.tongues.mcpLegacy.dialect.words!.initialized })
-    for (const guest of this.#takeGuests(worker)) this.#answer(guest, worker)
-    supervisor.step(worker, 'started')
+  /** A worker that is leased can put questions to its holder: what all clients of the pool can answer. */
+  #offersTo(pool: Pool): Record<string, unknown> {
+    if (pool.spec.sharing !== 'lease') return {}
+    const all = this.#introductionsTo(pool).flatMap(({ offers }) => (offers === undefined ? [] : [offers]))
+    return all.length === 0 ? {} : (all.reduce((a, b) => meet(a, b) as typeof a) as Record<string, unknown>)
   }
 
-  /** The worker refused: whoever sent an `initialize` is told what it said; the others want to know whether it is modern. */
-  #fail(worker: Worker): void {
-    const { envelope } = this.#board
-    const error = envelope.bytes.utf8Slice(envelope.startOf(FIELD.error), envelope.endOf(FIELD.error))
-    const guests = this.#guests.get(worker) ?? []
-    this.#guests.set(
-      worker,
-      guests.filter(({ wants }) => wants === 'welcome'),
-    )
-    for (const { client, idSpelling } of this.#takeGuests(worker)) {
-      this.#board.flow.sendLine(client, Buffer.from(`{"jsonrpc":"2.0","id":${idSpelling},"error":${error}}\n`))
-      if (client.state === 'half-closed') this.#board.host.maybeFinish(client)
-    }
-    const others = guests.filter(({ wants, client }) => wants !== 'welcome' && client.state !== 'closed')
-    if (others.length > 0) this.#guests.set(worker, others)
+  #introductionsTo(pool: Pool): Introduction[] {
+    return [...this.#board.core.clients.values()].flatMap(({ introductions }) => introductions.get(pool.spec.id) ?? [])
+  }
+
+  #succeed(worker: Worker, dialect: Dialect, line: Envelope): void {
+    worker.greeting = 'done'
+    this.#learn(worker, dialect, welcomeIn(line))
+    worker.hasBatches = hasBatches(dialect.table, worker.welcome!.revision)
+    this.#board.tell(worker, { jsonrpc: '2.0', method: dialect.table.greeting!.confirms })
+    this.#board.supervisor.step(worker, 'started')
+    this.#release(worker)
+  }
+
+  /** The worker refused: whoever sent a handshake is told what it said; the others want to know what it speaks instead. */
+  #fail(worker: Worker, line: Envelope): void {
+    const { waiting } = this.#board
+    const error = line.bytes.utf8Slice(line.startOf(FIELD.error), line.endOf(FIELD.error))
+    for (const route of waiting.take(worker.lobby, ({ row }) => row?.opens !== undefined))
+      this.#board.answerRequest(route.request!, `"error":${error}`)
+    waiting.reopen(worker.lobby)
     // It is of no use as it is: asking costs nothing, however often others ended over the question.
-    if (this.#isEraOpen(worker.pool)) this.#probe(worker, () => this.#giveUp(worker))
+    if (this.#isOpen(worker.pool)) this.#probe(worker, () => this.#giveUp(worker))
     else this.#giveUp(worker)
   }
 
-  /** It is of neither era. */
+  /** It speaks neither. */
   #giveUp(worker: Worker): void {
     worker.greeting = 'none'
-    worker.tongue = undefined
-    for (const guest of this.#takeGuests(worker)) this.#turnAway(guest)
+    if (!worker.isProven) worker.dialect = undefined
+    for (const route of this.#board.waiting.take(worker.lobby)) this.turnAway(route, undefined)
+    this.#board.waiting.reopen(worker.lobby)
     if (worker.state !== 'starting') return
     this.#board.supervisor.endBroken(worker, 'worker_exited', { why: 'it refused the handshake' })
   }
 
-  #isEraOpen({ spec, tongue }: Pool): boolean {
-    return spec.era === 'auto' && tongue === undefined
+  #isOpen({ spec, dialect }: Pool): boolean {
+    return spec.era === 'auto' && dialect === undefined && this.#board.dialects.probed !== undefined
   }
 
-  #mayBeModern(pool: Pool): boolean {
-    return this.#isEraOpen(pool) && pool.fatalProbes < MAX_FATAL_PROBES
+  #mayProbe(pool: Pool): boolean {
+    return this.#isOpen(pool) && pool.fatalProbes < FIXED.maxFatalProbes
   }
 
-  #becomeModern(worker: Worker): void {
-    const { tongues, supervisor } = this.#board
+  #prove(worker: Worker): void {
     worker.greeting = 'none'
-    worker.tongue = tongues.mcpModern
-    worker.pool.tongue = tongues.mcpModern
-    supervisor.step(worker, 'started')
-    for (const guest of this.#takeGuests(worker)) this.#again(guest)
+    this.#learn(worker, this.#board.dialects.probed!, undefined)
+    this.#board.supervisor.step(worker, 'started')
+    this.#release(worker)
   }
 
-  /** The message is routed once more, now that the era is known. */
-  #again({ client, line }: Guest): void {
-    this.#board.envelope.read(line, 0, line.length - 1)
-    this.#route(client, true)
+  /** The worker has shown what it speaks, and so what its pool speaks. */
+  #learn(worker: Worker, dialect: Dialect, welcome: Welcome | undefined): void {
+    worker.dialect = dialect
+    worker.isProven = true
+    worker.welcome ??= welcome
+    if (worker.pool.spec.sharing !== 'isolated') worker.pool.dialect ??= dialect
   }
 
-  /** A worker that ended in the middle of its greeting may be of the other era; its guests are told. */
+  /** Those who were held go on from where they stopped. */
+  #release(worker: Worker): void {
+    const { waiting, router } = this.#board
+    for (const route of waiting.take(worker.lobby)) router.proceed(route)
+    waiting.reopen(worker.lobby)
+  }
+
+  /** The worker does not speak what the message shows. */
+  turnAway(route: Route, spoken: Dialect | undefined): void {
+    const reason = mismatchOf(route, spoken)
+    const detail = reason === 'unknown_method' ? { method: route.line.text(FIELD.method) } : undefined
+    this.#board.refuse(route, reason, detail)
+  }
+
+  /** A worker that ended in the middle of its greeting may speak another dialect; whoever is held there is told. */
   workerEnded(worker: Worker): void {
     const { pool } = worker
     const wasProbed = this.#probed.delete(worker)
     if (wasProbed && worker.greeting === 'asked') pool.fatalProbes++
-    if (worker.greeting === 'asked') pool.probesFirst = !wasProbed && this.#mayBeModern(pool)
+    if (worker.greeting === 'asked') pool.probesFirst = !wasProbed && this.#mayProbe(pool)
     // Its silence means nothing any more.
     worker.greeting = 'none'
-    for (const { client, idSpelling } of this.#takeGuests(worker)) {
-      this.#board.fail(client, idSpelling, 'worker_exited', { pool: pool.spec.id })
+    for (const line of this.#linesAt(worker)) this.#dismiss(worker, line)
+  }
+
+  #dismiss(worker: Worker, line: WaitingLine): void {
+    const { core, waiting } = this.#board
+    const { reason, detail } = worker.ending ?? { reason: 'worker_exited' as const, detail: {} }
+    const cause = core.phase === 'running' ? reason : 'shutting_down'
+    waiting.dismiss(line, cause, () => ({ pool: worker.pool.spec.id, ...detail }))
+  }
+
+  *#linesAt(worker: Worker): Generator<WaitingLine> {
+    yield worker.lobby
+    for (const bond of worker.bonds) {
+      const { held } = bond
+      bond.held = undefined
+      if (held !== undefined) yield held
     }
-    for (const bond of [...this.#parked.keys()]) if (bond.worker === worker) this.#refuseParked(bond, 'worker_exited')
+  }
+
+  /** The bus ends: nobody is welcomed any more. */
+  dismiss(): void {
+    for (const worker of this.#board.core.workers.values())
+      for (const line of this.#linesAt(worker)) this.#dismiss(worker, line)
+  }
+
+  // ---- the clients' own handshakes ----
+
+  /** The handshake of a client at a worker that the bus greets: answered now, or when the worker has spoken. */
+  welcome(route: Route, worker: Worker): void {
+    const { introductions } = route.client
+    const introduction = introductions.get(route.pool.spec.id)!
+    introduction.offers = offersIn(route)
+    if (worker.greeting !== 'done') return this.hold(route, worker)
+    const { table } = worker.dialect!
+    const { result, revision: spoken } = worker.welcome!
+    const agreed = agreeOn(route.line.text(FIELD.protocolVersion) ?? '', spoken, table.revisions ?? [])
+    route.client.hasBatches = hasBatches(table, agreed)
+    introduction.isWelcomed = true
+    const text = agreed === spoken ? result.toString() : withRevision(result, agreed)
+    this.#board.answerRequest(route.request!, `"result":${text}`)
+  }
+
+  /** A handshake is under way there, and this message must know how it ends. */
+  mustWait(route: Route, { askedVersion, welcome }: Worker): boolean {
+    if (askedVersion === undefined || welcome !== undefined || route.request === undefined) return false
+    const version = versionOf(route)
+    if (version === undefined) return false
+    const from = route.dialect!.table.singleHandshakeFrom ?? Number.POSITIVE_INFINITY
+    return askedVersion !== version || askedVersion >= from
+  }
+
+  holdForAnswer(route: Route, worker: Worker): void {
+    const { core, waiting } = this.#board
+    const { startTimeoutMs, id } = worker.pool.spec
+    const detail = (): Record<string, unknown> => ({ pool: id, why: 'its worker has not answered a handshake' })
+    const untilMs = core.nowMs + startTimeoutMs
+    waiting.enter(route, worker.lobby, startTimeoutMs === 0 ? undefined : { untilMs, reason: 'no_worker', detail })
+  }
+
+  /** The worker takes one handshake only and has had it: later ones get its answer. */
+  answerAgain({ client, request, pool }: Route, worker: Worker): void {
+    this.#board.answerRequest(request!, `"result":${worker.welcome!.result}`)
+    const introduction = client.introductions.get(pool.spec.id)!
+    introduction.version = worker.welcome!.version
+    introduction.isWelcomed = true
+    this.tellRemembered(client, worker)
+  }
+
+  /** What the worker has said once is told to those who come later. */
+  tellRemembered(client: Client, worker: Worker): void {
+    for (const line of worker.remembered.values()) this.#board.flow.sendLine(client, line)
+  }
+
+  /** The handshake that asked for `version` has been answered. */
+  answered(worker: Worker, dialect: Dialect, version: number | undefined, line: Envelope): void {
+    worker.askedVersion = undefined
+    if (!line.has(FIELD.result)) {
+      if (!worker.isProven) worker.dialect = worker.pool.dialect
+      return this.#release(worker)
+    }
+    const welcome = welcomeIn(line, version)
+    this.#learn(worker, dialect, welcome)
+    if (version !== undefined && welcome.version < version && worker.pool.spec.sharing !== 'isolated')
+      worker.pool.newestVersion = Math.min(worker.pool.newestVersion, welcome.version)
+    this.#release(worker)
   }
 
   /**
@@ -226,123 +288,65 @@ export class Handshakes {
    * it, since agents refuse what comes before they are initialised.
    */
   repeat(bond: Bond, then: () => void): void {
-    const { worker, generation, tongue, initialize } = bond
-    bond.introduced.set(worker, generation)
-    bond.isParking = true
-    if (!this.#parked.has(bond)) this.#parked.set(bond, { gate: new Gate(), lines: [], bytes: 0 })
-    const { key } = this.#board.core.requests.openOwn(worker, () => {
-      if (bond.worker !== worker || bond.generation !== generation || !this.#parked.has(bond)) return
-      const { words } = tongue.dialect
-      if (words !== undefined) this.#board.tell(worker, { jsonrpc: '2.0', method: words.initialized })
+    const { worker, generation, introduction } = bond
+    const { dialect, version } = introduction
+    const message = JSON.parse(introduction.initialize!.toString()) as { method: string; params: unknown }
+    const held = new WaitingLine(worker.pool.spec.limits.maxOutputQueueBytes)
+    bond.held = held
+    worker.askedVersion ??= version
+    this.#board.await(worker, message, (line) => {
+      this.answered(worker, dialect, version, line)
+      if (bond.generation !== generation || bond.held !== held) return
+      bond.held = undefined
+      const confirms = dialect.table.greeting?.confirms
+      if (confirms !== undefined) this.#board.tell(worker, { jsonrpc: '2.0', method: confirms })
       then()
-      this.#unpark(bond)
+      for (const route of this.#board.waiting.take(held)) this.#board.router.proceed(route)
+      this.#board.waiting.reopen(held)
     })
-    this.#board.tell(worker, { ...(JSON.parse(initialize!.toString()) as object), id: key })
   }
+}
 
-  /** True when the message at hand waits, or was refused; its client is not read from meanwhile, unless others wait too. */
-  parks(bond: Bond, isRequest: boolean): boolean {
-    const parked = this.#parked.get(bond)
-    if (parked === undefined) return false
-    const { client } = bond
-    const { isLazy, limits, id } = bond.worker.pool.spec
-    // Behind one client there may be many, at work with other agents: it is never held up for one of them.
-    if (isLazy && parked.bytes > limits.maxOutputQueueBytes) {
-      this.#board.refuse(client, isRequest, 'overloaded', { pool: id })
-      return true
-    }
-    const line = this.#board.copyLine()
-    parked.lines.push({ line, isRequest })
-    parked.bytes += line.length
-    if (isRequest) client.pendingCount++
-    if (!isLazy && client.blockedOn === undefined) this.#board.flow.block(client, parked.gate)
-    return true
+/** A welcome that names no version is one of the version that was asked for. */
+function welcomeIn(line: Envelope, asked = 0): Welcome {
+  const result = Buffer.from(line.bytes.subarray(line.startOf(FIELD.result), line.endOf(FIELD.result)))
+  const version = line.key(FIELD.resultProtocolVersion)
+  return {
+    result,
+    revision: line.text(FIELD.resultProtocolVersion) ?? '',
+    version: typeof version === 'number' ? version : asked,
   }
+}
 
-  #unpark(bond: Bond): void {
-    const { gate, lines } = this.#takeParked(bond)
-    for (const { line, isRequest } of lines) {
-      if (isRequest) bond.client.pendingCount--
-      this.#board.envelope.read(line, 0, line.length - 1)
-      this.#route(bond.client, isRequest)
-    }
-    this.#board.flow.release(gate)
-  }
+/** Who only asked for the dialect goes on with another of the same protocol. */
+export function mismatchOf(
+  { row, dialect }: Route,
+  spoken: Dialect | undefined,
+): 'unknown_method' | 'protocol_mismatch' {
+  const isRelated = spoken === undefined || spoken.table.protocol === dialect!.table.protocol
+  return row?.asksForDialect && isRelated ? 'unknown_method' : 'protocol_mismatch'
+}
 
-  #refuseParked(bond: Bond, reason: 'worker_exited' | 'shutting_down'): void {
-    const { gate, lines } = this.#takeParked(bond)
-    for (const { line, isRequest } of lines) {
-      if (isRequest) bond.client.pendingCount--
-      this.#board.envelope.read(line, 0, line.length - 1)
-      this.#board.refuse(bond.client, isRequest, reason, { pool: bond.worker.pool.spec.id })
-    }
-    this.#board.flow.release(gate)
-  }
+function offersIn({ line, dialect }: Route): Record<string, unknown> {
+  const { params } = JSON.parse(line.bytes.utf8Slice(line.start, line.end))
+  const offers: unknown = params?.[dialect!.table.greeting!.offers]
+  return typeof offers === 'object' && offers !== null ? { ...offers } : {}
+}
 
-  #takeParked(bond: Bond): Parked {
-    const parked = this.#parked.get(bond)!
-    this.#parked.delete(bond)
-    bond.isParking = false
-    return parked
-  }
-
-  /** The bus ends: nobody is welcomed any more. */
-  dismiss(): void {
-    for (const worker of [...this.#guests.keys()]) {
-      for (const { client, idSpelling } of this.#takeGuests(worker)) {
-        this.#board.fail(client, idSpelling, 'shutting_down', { pool: worker.pool.spec.id })
-      }
-    }
-    for (const bond of [...this.#parked.keys()]) this.#refuseParked(bond, 'shutting_down')
-  }
-
-  clientGone(client: Client): void {
-    for (const bond of [...this.#parked.keys()]) if (bond.client === client) this.#parked.delete(bond)
-    for (const [worker, guests] of this.#guests) {
-      this.#guests.set(
-        worker,
-        guests.filter((guest) => guest.client !== client),
-      )
-    }
-  }
-
-  /** Each is owed its answer until its turn comes, so that no client is taken for done before its last one. */
-  *#takeGuests(worker: Worker): Generator<Guest> {
-    const guests = this.#guests.get(worker) ?? []
-    this.#guests.delete(worker)
-    for (const guest of guests) {
-      guest.client.pendingCount--
-      if (guest.client.state !== 'closed') yield guest
-    }
-  }
-
-  #answer(guest: Guest, worker: Worker): void {
-    if (guest.wants !== 'welcome') return this.#turnAway(guest)
-    const { result, version: spoken } = worker.welcome!
-    const agreed = agreeOn(guest.version, spoken, this.#board.tongues.mcpLegacy)
-    guest.client.hasBatches = hasBatches(this.#board.tongues.mcpLegacy.dialect, agreed)
-    const text = agreed === spoken ? result.toString() : withVersion(result, agreed)
-    this.#board.answer(guest.client, guest.idSpelling, text)
-  }
-
-  /** The worker is not of the era the guest has shown; who only asked for the era goes on with the other. */
-  #turnAway({ client, idSpelling, wants }: Guest): void {
-    if (wants === 'era') this.#board.fail(client, idSpelling, 'unknown_method', { method: 'server/discover' })
-    else this.#board.fail(client, idSpelling, 'protocol_mismatch')
-  }
+/** What both can do: of two objects what stands in both. */
+function meet(a: unknown, b: unknown): unknown {
+  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return a === b ? a : false
+  const other = b as Record<string, unknown>
+  const common = Object.entries(a).filter(([key]) => Object.hasOwn(other, key))
+  return Object.fromEntries(common.map(([key, value]) => [key, meet(value, other[key])]))
 }
 
 /** Both are dates: the older of the two is what both can speak; an unknown wish gets what the worker speaks. */
-function agreeOn(wanted: string, spoken: string, { dialect }: Tongue): string {
-  if (!dialect.revisions!.includes(wanted)) return spoken
+function agreeOn(wanted: string, spoken: string, revisions: readonly string[]): string {
+  if (!revisions.includes(wanted)) return spoken
   return wanted < spoken ? wanted : spoken
 }
 
-function withVersion(result: Buffer, protocolVersion: string): string {
+function withRevision(result: Buffer, protocolVersion: string): string {
   return JSON.stringify({ ...(JSON.parse(result.toString()) as object), protocolVersion })
-}
-
-/** A worker that is leased can put questions to its holder; one that is shared could not tell whom it asks. */
-function capabilitiesFor({ spec }: Pool): Record<string, unknown> {
-  return spec.sharing === 'lease' ? { roots: { listChanged: false }, sampling: {}, elicitation: {} } : {}
 }

@@ -1,120 +1,156 @@
 /**
- * From a client to a worker (contract 6.1, 6.3, 6.4): which pool, which tongue, and the seed's own plain way.
+ * From a client to a worker (contract 6.1, 6.3, 6.4): which pool, which dialect, and the seed's own plain way.
  *
- * A client that shares a protocol with the pool's workers goes on in `spoken.ts`. Every request is recorded before it is sent.
+ * A client that shares a protocol with the pool's workers goes on in `dialect-inbound.ts`. A request is a row from its
+ * arrival (`owed.ts`); `proceed` takes a message up again where it stopped to wait.
  */
+import { type Envelope, SHAPE } from '../wire/envelope.ts'
 import { FIELD } from '../wire/fields.ts'
-import type { Reason } from './faults.ts'
-import type { Ledger } from './ledger.ts'
-import type { Links } from './links.ts'
+import { replace } from '../wire/splice.ts'
+import type { Core } from './core.ts'
+import { DialectInbound } from './dialect-inbound.ts'
+import type { Dialect } from './dialects.ts'
+import { faultOf, type Reason } from './faults.ts'
+import { type Request, spell } from './owed.ts'
 import type { Client, Worker } from './peers.ts'
 import { PoolChoice } from './pool-choice.ts'
-import type { Pool } from './pools.ts'
+import { Route } from './route.ts'
 import { hasRoomForSession } from './sessions.ts'
-import type { Spoken } from './spoken.ts'
+import type { SharedDuties } from './shared-duties.ts'
 import type { Switchboard } from './switchboard.ts'
-import type { Tongue } from './tongue.ts'
 import type { SessionId } from './vocabulary.ts'
 
 export class Inbound {
   readonly #board: Switchboard
-  readonly #links: Links
-  readonly #ledger: Ledger
-  readonly #spoken: Spoken
+  readonly #dialectInbound: DialectInbound
   readonly poolChoice: PoolChoice
 
-  constructor(board: Switchboard, links: Links, ledger: Ledger, spoken: Spoken) {
+  constructor(board: Switchboard, duties: SharedDuties) {
     this.#board = board
-    this.#links = links
-    this.#ledger = ledger
-    this.#spoken = spoken
+    this.#dialectInbound = new DialectInbound(board, duties)
     this.poolChoice = new PoolChoice(board)
   }
 
-  /** The request or notification at hand. */
-  route(client: Client, isRequest: boolean): void {
-    const { core, envelope } = this.#board
-    // It waited, and its client has gone meanwhile.
-    if (client.state === 'closed') return
-    if (isRequest && !this.#mayAsk(client)) return this.#board.refuse(client, true, 'shutting_down')
-    const limit = core.spec.limits.maxPendingPerClient
-    if (isRequest && client.pendingCount >= limit)
-      return this.#board.refuse(client, true, 'too_many_pending', { limit })
-    const hasSessions = !client.isInternal
-    const top = hasSessions && envelope.has(FIELD.sessionId) ? envelope.text(FIELD.sessionId) : undefined
-    const inner = hasSessions && envelope.has(FIELD.paramsSessionId) ? envelope.text(FIELD.paramsSessionId) : undefined
-    const known = this.#knownSession(client, top, inner)
-    const pool = known?.pool ?? this.poolChoice.choose(client, isRequest)
+  /** A request or notification has come. */
+  take(client: Client, line: Envelope): void {
+    const { core } = this.#board
+    const isRequest = line.shape === SHAPE.request
+    if (isRequest && !this.mayAsk(client, line)) return
+    const route = new Route(client, line, isRequest ? core.owed.accept(line, client) : undefined)
+    if (!client.isInternal) {
+      if (line.has(FIELD.sessionId)) route.session = line.text(FIELD.sessionId)
+      if (line.has(FIELD.paramsSessionId)) route.innerSession = line.text(FIELD.paramsSessionId)
+    }
+    const pool = this.#knownWorker(route)?.pool ?? this.poolChoice.choose(route)
     if (pool === undefined) return
-    if (pool.spec.isAioOnly) return this.#board.refuse(client, isRequest, 'aio_only', { pool: pool.spec.id })
-    const tongue = this.#tongueOf(client, pool)
-    if (tongue !== undefined) return this.#spoken.route(client, pool, tongue, isRequest, top, inner)
-    if (top === undefined && inner === undefined) return this.#routeFree(client, pool, isRequest)
-    this.#routeSession(client, pool, isRequest, top, inner === top ? undefined : inner)
+    route.pool = pool
+    if (pool.spec.isAioOnly) return this.#board.refuse(route, 'aio_only', { pool: pool.spec.id })
+    const { requestTimeoutMs } = pool.spec.limits
+    if (requestTimeoutMs > 0 && route.request !== undefined) this.#limit(route.request, requestTimeoutMs)
+    const dialect = this.#dialectOf(route)
+    if (dialect === undefined) {
+      if (route.innerSession === route.session) route.innerSession = undefined
+      return this.#placePlain(route)
+    }
+    route.dialect = dialect
+    route.row = dialect.client.find(line)
+    route.session = dialect.table.hasSessions ? (route.innerSession ?? route.session) : undefined
+    this.#dialectInbound.place(route)
   }
 
-  /** In the drain nothing new is begun, but the calls under way may still need a worker (contract 7.4). */
-  #mayAsk(client: Client): boolean {
-    const { phase } = this.#board.core
-    return phase === 'running' || (client.isInternal && phase === 'draining')
+  /** What it waited for has come. */
+  proceed(route: Route): void {
+    if (route.client.state === 'closed') return
+    const { core } = this.#board
+    if (route.request !== undefined && !isOpen(core.phase, route.client))
+      return this.#board.refuse(route, 'shutting_down')
+    if (route.pool.isRetired) {
+      const successor = core.pools.get(route.pool.spec.id)
+      if (successor !== undefined && route.promised === undefined && this.#knownWorker(route) === undefined)
+        route.pool = successor
+    }
+    if (route.dialect === undefined) this.#placePlain(route)
+    else this.#dialectInbound.place(route)
   }
 
-  #knownSession(client: Client, top: SessionId | undefined, inner: SessionId | undefined): Worker | undefined {
-    const session =
-      (top === undefined ? undefined : client.sessions.get(top)) ??
-      (inner === undefined ? undefined : client.sessions.get(inner))
-    return session?.worker
+  /** Whether the client may ask for one thing more; in the drain nothing new is begun (contract 7.4, 8.1). */
+  mayAsk(client: Client, line: Envelope): boolean {
+    const { core } = this.#board
+    const limit = core.spec.limits.maxPendingPerClient
+    if (!isOpen(core.phase, client)) this.#board.fail(client, line.idSpelling(), 'shutting_down')
+    else if (client.pendingCount >= limit) this.#board.fail(client, line.idSpelling(), 'too_many_pending', { limit })
+    else return true
+    return false
+  }
+
+  /** Its time runs from its arrival, wherever it waits (contract 8.1). */
+  #limit(request: Request, timeoutMs: number): void {
+    const { core } = this.#board
+    request.timer = core.timers.set(core.nowMs + timeoutMs, () => this.#timeOut(request))
+  }
+
+  #timeOut(request: Request): void {
+    const { client, worker, row } = request
+    if (client === undefined || (worker !== undefined && row?.isLongLived)) return
+    if (worker === undefined) return this.#board.settle(request, 'request_timeout')
+    this.#board.core.owed.disown(request)
+    this.#board.tellCancelled(request)
+    this.#board.observation.failed(request, faultOf('request_timeout'))
+    this.#board.fail(client, request.idSpelling, 'request_timeout')
+    this.#board.supervisor.maybeDismiss(worker)
+    this.#board.assignment.maybeRelease(worker)
+  }
+
+  #knownWorker({ client, session, innerSession }: Route): Worker | undefined {
+    const known =
+      (session === undefined ? undefined : client.sessions.get(session)) ??
+      (innerSession === undefined ? undefined : client.sessions.get(innerSession))
+    return known?.worker
   }
 
   /** What this client speaks with the pool: what it has shown, or what the pool's workers are known to speak. */
-  #tongueOf(client: Client, pool: Pool): Tongue | undefined {
-    const { protocol, era } = pool.spec
-    const { tongues, envelope } = this.#board
+  #dialectOf({ client, pool, line }: Route): Dialect | undefined {
+    const { protocol, sharing, id } = pool.spec
     if (protocol === 'plain') return undefined
-    if (protocol === 'acp') return tongues.acp
-    const bond = client.bonds.size === 0 ? undefined : client.bonds.get(pool.spec.id)
-    if (bond !== undefined && pool.spec.sharing !== 'isolated') return bond.tongue
-    const shown = tongues.recognise(envelope)
-    if (shown !== undefined) client.shown.set(pool.spec.id, shown)
-    const known = shown ?? bond?.tongue ?? client.shown.get(pool.spec.id) ?? pool.tongue
-    if (known !== undefined) return known
-    return protocol === 'mcp' ? (era === 'modern' ? tongues.mcpModern : tongues.mcpLegacy) : undefined
+    if (pool.isFixed) return pool.dialect
+    const introduction = client.introductions.size === 0 ? undefined : client.introductions.get(id)
+    if (introduction?.isWelcomed && sharing !== 'isolated') return introduction.dialect
+    const { dialects } = this.#board
+    const shown = dialects.recognise(line)
+    if (shown !== undefined) client.shown.set(id, shown)
+    const known = shown ?? introduction?.dialect ?? client.shown.get(id) ?? pool.dialect
+    return known ?? (protocol === 'auto' ? undefined : dialects.greeted)
   }
 
   // ---- plain: the seed's own contract ----
 
-  #routeFree(client: Client, pool: Pool, isRequest: boolean): void {
-    const worker = this.#links.assignment.choose(client, pool, isRequest)
-    if (worker !== undefined) this.#sendPlain(client, worker, isRequest)
+  /** Sessions are named, at the top or in params or both: each must be the client's own or new (contract 4.2.2, 6.4). */
+  #placePlain(route: Route): void {
+    const { assignment } = this.#board
+    const { session, innerSession } = route
+    if (session === undefined && innerSession === undefined) {
+      const worker = assignment.place(route, undefined)
+      if (worker !== undefined) this.#sendPlain(route, worker)
+      return
+    }
+    const names = namesIn(route)
+    if (!this.#mayName(route, names)) return
+    const worker = assignment.place(route, this.#knownWorker(route))
+    if (worker !== undefined && this.#bind(route, worker, names)) this.#sendPlain(route, worker)
   }
 
-  /** Sessions are named, at the top or in params or both: each must be the client's own or new (contract 4.2.2, 6.4). */
-  #routeSession(
-    client: Client,
-    pool: Pool,
-    isRequest: boolean,
-    top: SessionId | undefined,
-    inner: SessionId | undefined,
-  ): void {
-    const { core } = this.#board
-    const names = [top, inner].filter((name) => name !== undefined)
+  #mayName(route: Route, names: readonly SessionId[]): boolean {
     let coming = 0
     for (const name of names) {
-      const reason = this.#sessionFault(client, name, coming)
-      if (reason !== undefined) return this.#board.refuse(client, isRequest, reason, { sessionId: name })
-      if (!client.sessions.has(name)) coming++
+      const reason = this.#sessionFault(route.client, name, coming)
+      if (!route.client.sessions.has(name)) coming++
+      if (reason === undefined) continue
+      this.#board.refuse(route, reason, { sessionId: name })
+      // The loss has been told: the name is new again, for a plain client could not bring its session back (7.1).
+      if (reason === 'session_lost' && route.request !== undefined) route.client.lost.delete(name)
+      return false
     }
-    const known = this.#knownSession(client, top, inner)
-    const worker = this.#links.assignment.choose(client, pool, isRequest, known)
-    if (worker === undefined) return
-    for (const name of names) {
-      const session = client.sessions.get(name)
-      if (session === undefined || session.worker === worker) continue
-      this.#board.refuse(client, isRequest, 'session_id_conflict', { sessionId: name })
-      return this.#links.assignment.maybeRelease(worker)
-    }
-    for (const name of names) if (!client.sessions.has(name)) core.sessions.bind(name, client, worker)
-    this.#sendPlain(client, worker, isRequest)
+    return true
   }
 
   #sessionFault(client: Client, name: SessionId, coming: number): Reason | undefined {
@@ -124,10 +160,32 @@ export class Inbound {
     return hasRoomForSession(this.#board.core, client, coming) ? undefined : 'too_many_sessions'
   }
 
-  #sendPlain(client: Client, worker: Worker, isRequest: boolean): void {
-    if (client.isInternal && !this.#ledger.isTold(client, worker, isRequest)) return
-    if (!isRequest) return this.#board.forward(worker, undefined)
-    const request = this.#ledger.open(client, worker)
-    this.#board.forward(worker, request.spelling === undefined ? undefined : [this.#ledger.idEdit(request)])
+  #bind(route: Route, worker: Worker, names: readonly SessionId[]): boolean {
+    const { core, assignment } = this.#board
+    const { client } = route
+    for (const name of names) {
+      if ((client.sessions.get(name)?.worker ?? worker) === worker) continue
+      this.#board.refuse(route, 'session_id_conflict', { sessionId: name })
+      assignment.maybeRelease(worker)
+      return false
+    }
+    for (const name of names) if (!client.sessions.has(name)) core.sessions.bind(name, client, worker)
+    return true
   }
+
+  #sendPlain({ client, request, line }: Route, worker: Worker): void {
+    if (client.isInternal && !this.#board.mayExchange(client, worker, request)) return
+    if (request === undefined) return this.#board.forward(worker, line)
+    this.#board.send(request, line, worker)
+    this.#board.forward(worker, line, request.isAliased ? [replace(line, FIELD.id, spell(request.key))] : undefined)
+  }
+}
+
+function namesIn({ session, innerSession }: Route): SessionId[] {
+  return [session, innerSession].filter((name) => name !== undefined)
+}
+
+/** In the drain the calls under way may still need a worker. */
+function isOpen(phase: Core['phase'], client: Client): boolean {
+  return phase === 'running' || (client.isInternal && phase === 'draining')
 }

@@ -1,15 +1,16 @@
 /**
- * Tells what happens to the requests and questions of pools whose traffic is traced (aio.md 5, "trace": true).
+ * Tells what happens to the requests and questions of pools whose traffic is traced (spec T9).
  *
  * It changes nothing: lines are copied, and each request or question that was told of is told to end, once. Where a pool is
  * not traced nothing is done.
  */
+import type { Envelope } from '../wire/envelope.ts'
 import { FIELD, type Field } from '../wire/fields.ts'
 import type { ErrorObject } from '../wire/jsonrpc.ts'
 import type { WorkerProcessId } from './events.ts'
+import type { Question, Request } from './owed.ts'
 import type { Client, Worker } from './peers.ts'
-import type { Question, Request } from './requests.ts'
-import type { Switchboard } from './switchboard.ts'
+import { type Switchboard, sessionNamed } from './switchboard.ts'
 import type { PoolId } from './vocabulary.ts'
 
 export type Observed =
@@ -17,7 +18,7 @@ export type Observed =
       readonly kind: 'opened'
       readonly request: number
       readonly pool: PoolId
-      readonly protocol: 'acp' | 'mcp'
+      readonly protocol: string
       readonly method: string
       readonly id: string | number
       readonly session: string | undefined
@@ -59,35 +60,33 @@ export class Observation {
     this.#board = board
   }
 
-  /** The request at hand has been recorded and is about to be sent. */
-  opened(request: Request, client: Client, worker: Worker): void {
-    const { tongue, row } = request
-    if (tongue === undefined || client.isInternal) return
+  /** The request has been recorded and its line is about to be sent. */
+  opened(request: Request, client: Client, worker: Worker, message: Envelope): void {
+    const { dialect, row } = request
+    if (dialect === undefined || client.isInternal) return
     // Of a protocol with sessions the turns are traced, of others every request.
-    if (tongue.dialect.hasSessions && !row?.isTurn) return
-    const { envelope } = this.#board
-    const id = envelope.key(FIELD.id)!
-    const line = this.#line()
+    if (dialect.table.hasSessions && !row?.isTurn) return
+    const id = message.key(FIELD.id)!
+    const line = copyOf(message)
     request.observed = ++this.#last
     this.#tell({
       kind: 'opened',
       request: request.observed,
       ...processOf(worker),
       pool: worker.pool.spec.id,
-      protocol: tongue.dialect.hasSessions ? 'acp' : 'mcp',
-      method: envelope.text(FIELD.method)!,
+      protocol: dialect.table.protocol,
+      method: message.text(FIELD.method)!,
       id: typeof id === 'bigint' ? String(id) : id,
-      session: envelope.text(FIELD.paramsSessionId),
+      session: message.text(FIELD.paramsSessionId),
       line,
-      body: this.#part(line, FIELD.params),
+      body: partOf(message, line, FIELD.params),
     })
   }
 
-  /** The answer at hand belongs to it. */
-  answered(request: Request): void {
+  answered(request: Request, answer: Envelope): void {
     if (request.observed === 0) return
-    const line = this.#line()
-    this.#tell({ kind: 'answered', request: request.observed, line, body: this.#part(line, FIELD.result) })
+    const line = copyOf(answer)
+    this.#tell({ kind: 'answered', request: request.observed, line, body: partOf(answer, line, FIELD.result) })
     request.observed = 0
   }
 
@@ -97,41 +96,40 @@ export class Observation {
     request.observed = 0
   }
 
-  /** The message at hand goes from a worker to a client. */
-  said(worker: Worker, about: Request | Question | undefined, question: Question | undefined): void {
+  /** A message goes from a worker to a client: a question, or about something. */
+  said(worker: Worker, line: Envelope, about: Request | Question | undefined, question?: Question): void {
     if (question !== undefined) question.observed = ++this.#last
     this.#tell({
       kind: 'said',
       ...processOf(worker),
       pool: worker.pool.spec.id,
       request: about?.observed || undefined,
-      session: this.#board.sessionNamed(),
+      session: sessionNamed(line),
       question: question?.observed,
-      line: this.#line(),
+      line: copyOf(line),
     })
   }
 
-  /** `isAnswered`: the answer is at hand. */
-  settled(question: Question, isAnswered: boolean): void {
+  /** Without an answer: nobody will give one. */
+  settled(question: Question, answer?: Envelope): void {
     if (question.observed === 0) return
-    this.#tell({ kind: 'settled', question: question.observed, line: isAnswered ? this.#line() : undefined })
+    const line = answer === undefined ? undefined : copyOf(answer)
+    this.#tell({ kind: 'settled', question: question.observed, line })
     question.observed = 0
-  }
-
-  #line(): Buffer {
-    const { bytes, start, end } = this.#board.envelope
-    return Buffer.from(bytes.subarray(start, end))
-  }
-
-  #part(line: Buffer, field: Field): Buffer | undefined {
-    const { envelope } = this.#board
-    if (!envelope.has(field)) return undefined
-    return line.subarray(envelope.startOf(field) - envelope.start, envelope.endOf(field) - envelope.start)
   }
 
   #tell(what: Observed): void {
     this.#board.core.actions.push({ do: 'observed', what })
   }
+}
+
+function copyOf({ bytes, start, end }: Envelope): Buffer {
+  return Buffer.from(bytes.subarray(start, end))
+}
+
+function partOf(message: Envelope, line: Buffer, field: Field): Buffer | undefined {
+  if (!message.has(field)) return undefined
+  return line.subarray(message.startOf(field) - message.start, message.endOf(field) - message.start)
 }
 
 function processOf({ id, generation }: Worker): WorkerProcessId {

@@ -5,18 +5,18 @@
  * exactly one client is dropped and counted, or, being a question, refused. Nothing is ever broadcast that has content
  * of anybody's.
  */
-import { FIELD } from '../wire/fields.ts'
-import type { Announcements } from './announcements.ts'
-import type { Assignment } from './assignment.ts'
-import { rankOf } from './bonds.ts'
-import type { Address, WorkerRow } from './dialect.ts'
+import type { Envelope } from '../wire/envelope.ts'
+import { FIELD, type Field } from '../wire/fields.ts'
+import { type Edit, replace } from '../wire/splice.ts'
+import { Announcements } from './announcements.ts'
+import type { Address, WorkerRow } from './dialect-table.ts'
+import { FIXED } from './limits.ts'
+import { type Question, Request, spell } from './owed.ts'
 import type { Client, Worker } from './peers.ts'
 import { remember } from './remember.ts'
-import { type Question, Request, spell } from './requests.ts'
-import { type Edit, replace } from './splice.ts'
 import { about } from './supervisor.ts'
-import type { Switchboard } from './switchboard.ts'
-import { beginTask, endTask, isOver } from './tasks.ts'
+import { type Switchboard, sessionNamed } from './switchboard.ts'
+import { beginTask, endTask } from './tasks.ts'
 
 interface Target {
   readonly clients: Iterable<Client>
@@ -32,304 +32,343 @@ const BY_SESSION: WorkerRow = { to: ['session'] }
 export class Outbound {
   readonly #board: Switchboard
   readonly #announcements: Announcements
-  readonly #assignment: Assignment
-  readonly #addresses: Readonly<Record<Address, (worker: Worker) => Target | undefined>>
+  readonly #addresses: Readonly<Record<Address, (worker: Worker, line: Envelope) => Target | undefined>>
 
-  constructor(board: Switchboard, announcements: Announcements, assignment: Assignment) {
+  constructor(board: Switchboard) {
     this.#board = board
-    this.#announcements = announcements
-    this.#assignment = assignment
+    this.#announcements = new Announcements(board)
+    board.core.owed.onDisowned = (request) => this.#abandon(request)
     this.#addresses = {
-      session: (worker) => this.#bySession(worker),
-      request: (worker) => this.#byRequest(worker),
-      question: (worker) => this.#byQuestion(worker),
-      token: (worker) => this.#byToken(worker),
-      task: (worker) => only(worker.tasks.get(this.#text(FIELD.metaTaskId) ?? this.#text(FIELD.taskId) ?? '')),
-      elicitation: (worker) => only(worker.elicitations.get(this.#text(FIELD.elicitationId) ?? '')),
-      server: (worker) => only(worker.servers.get(this.#text(FIELD.serverId) ?? '')),
-      subscription: (worker) => this.#bySubscription(worker),
-      subscribers: (worker) => this.#bySubscribers(worker),
-      log: (worker) => this.#byLog(worker),
+      session: (worker, line) => this.#bySession(worker, line),
+      request: (worker, line) => this.#byRequest(worker, line),
+      question: (worker, line) => this.#byQuestion(worker, line),
+      token: (worker, line) => this.#byToken(worker, line),
+      task: (worker, line) =>
+        only(worker.tasks.get(textOf(line, FIELD.metaTaskId) ?? textOf(line, FIELD.taskId) ?? '')),
+      elicitation: (worker, line) => only(worker.elicitations.get(textOf(line, FIELD.elicitationId) ?? '')),
+      server: (worker, line) => only(worker.servers.get(textOf(line, FIELD.serverId) ?? '')),
+      subscription: (worker, line) => this.#bySubscription(worker, line),
+      subscribers: (worker, line) => this.#bySubscribers(worker, line),
+      log: (worker, line) => this.#byLog(worker, line),
       everyone: (worker) => ({ clients: [...worker.bonds].map((bond) => bond.client) }),
-      sole: (worker) => this.#bySole(worker),
+      sole: (worker, line) => this.#bySole(worker, line),
     }
   }
 
   // ---- answers ----
 
-  deliverAnswer(worker: Worker): void {
-    const { core, envelope } = this.#board
-    const key = envelope.key(FIELD.id)
+  deliverAnswer(worker: Worker, line: Envelope): void {
+    const { core, assignment } = this.#board
+    const key = line.key(FIELD.id)
     if (key === undefined) return core.drop('null_id_error')
-    if (envelope.has(FIELD.partial) && this.#isPartial() && this.deliverLoose(worker)) return
-    const request = core.requests.close(worker, key)
+    if (line.has(FIELD.partial) && isPartial(line) && this.deliverLoose(worker, line)) return
+    const request = worker.outstanding.get(key)
     if (request === undefined) return core.drop('unknown_answer')
-    if (request.onAnswer !== undefined) return request.onAnswer(envelope.has(FIELD.result))
-    this.#board.observation.answered(request)
-    if (request.row !== undefined) this.#announcements.settle(request, worker)
-    const client = request.client ?? lateReader(request)
-    if (client === undefined) core.drop('late_answer')
-    else this.#answer(client, request, worker)
-    if (request.row?.session === 'announced')
-      this.#announcements.releaseHeld(worker, (line) => this.#deliverHeld(worker, line))
+    const { client } = request
+    core.owed.settle(request)
+    if (request.onAnswer !== undefined) return request.onAnswer(line, line.has(FIELD.result))
+    this.#board.observation.answered(request, line)
+    if (request.row !== undefined) this.#announcements.settle(request, client, worker, line)
+    const reader = client ?? lateReader(request)
+    if (reader === undefined) core.drop('late_answer')
+    else this.#answer(reader, request, worker, line)
+    if (request.row !== undefined) this.#follow(request, client, worker, line)
     if (worker.state === 'retiring') this.#board.supervisor.maybeDismiss(worker)
-    if (worker.holder !== undefined) this.#assignment.maybeRelease(worker)
+    if (worker.holder !== undefined) assignment.maybeRelease(worker)
   }
 
-  #isPartial(): boolean {
-    const { envelope } = this.#board
-    return envelope.bytes[envelope.startOf(FIELD.partial)] === LOWER_T
+  /** What comes behind an answer: lines that waited for the session it announces, whoever waited for the handshake. */
+  #follow({ row, dialect, version }: Request, client: Client | undefined, worker: Worker, line: Envelope): void {
+    const { handshakes } = this.#board
+    if (row!.session === 'announced') this.#announcements.releaseHeld(worker, (held) => this.#deliverHeld(worker, held))
+    if (row!.opens !== 'each') return
+    const isWelcome = line.has(FIELD.result)
+    if (client !== undefined && isWelcome) handshakes.tellRemembered(client, worker)
+    handshakes.answered(worker, dialect!, version, line)
   }
 
   /**
    * A part of an answer, or one in a spelling that only the gateway knows: to an exchange of the gateway's, which decides
    * when it is over. False: it is for nobody.
    */
-  deliverLoose(worker: Worker): boolean {
-    const { envelope } = this.#board
-    const key = envelope.key(FIELD.id)
+  deliverLoose(worker: Worker, line: Envelope): boolean {
+    const key = line.key(FIELD.id)
     const request = key === undefined ? undefined : worker.outstanding.get(key)
     const client = request?.client ?? request?.formerClient
     if (request === undefined || client === undefined || !client.isInternal) return false
-    const { spelling } = request
-    if (request.client === undefined) this.#dropLoose(request)
-    else this.#board.forward(client, spelling === undefined ? undefined : [replace(envelope, FIELD.id, spelling)])
+    if (request.client === undefined) this.#dropLoose(request, line)
+    else this.#board.forward(client, line, this.#idRestored(request, line))
     return true
   }
 
   /** The exchange is over: after a part its id stays taken, for the worker will say more under it. */
-  #dropLoose(request: Request): void {
-    const { core, envelope } = this.#board
+  #dropLoose(request: Request, line: Envelope): void {
+    const { core } = this.#board
     core.drop('late_answer')
-    if (envelope.has(FIELD.partial) && this.#isPartial()) return
-    core.requests.close(request.worker, request.key)
+    if (line.has(FIELD.partial) && isPartial(line)) return
+    core.owed.settle(request)
   }
 
-  #answer(client: Client, request: Request, worker: Worker): void {
-    const { envelope } = this.#board
-    if (request.tongue !== undefined) return this.#answerSpoken(client, request, worker)
-    const edits = request.spelling === undefined ? undefined : [replace(envelope, FIELD.id, request.spelling)]
-    if (worker.tongue?.dialect.hasSessions && !client.isInternal) this.#answerUnintroduced(client, worker, edits ?? [])
-    else this.#board.forward(client, edits)
+  #idRestored(request: Request, line: Envelope): Edit[] {
+    return request.isAliased ? [replace(line, FIELD.id, request.idSpelling)] : []
+  }
+
+  #answer(client: Client, request: Request, worker: Worker, line: Envelope): void {
+    if (request.dialect !== undefined) return this.#answerSpoken(client, request, worker, line)
+    const edits = request.isAliased ? this.#idRestored(request, line) : undefined
+    if (worker.dialect?.table.hasSessions && !client.isInternal)
+      this.#board.forward(client, line, [...(edits ?? []), ...this.#editsForUnintroduced(client, worker, line)])
+    else this.#board.forward(client, line, edits)
     if (client.state === 'half-closed') this.#board.host.maybeFinish(client)
   }
 
   /** Who has not shown what it speaks may still make sessions at an agent that others use, and ask for those there are. */
-  #answerUnintroduced(client: Client, worker: Worker, edits: Edit[]): void {
-    const isList = this.#board.envelope.has(FIELD.resultSessions)
-    this.#announcements.adopt(worker, client, this.#text(FIELD.resultSessionId))
-    this.#board.forward(client, isList ? [...edits, ...this.#announcements.hideSessions(client, worker)] : edits)
+  #editsForUnintroduced(client: Client, worker: Worker, line: Envelope): Edit[] {
+    this.#announcements.adopt(worker, client, textOf(line, FIELD.resultSessionId))
+    return line.has(FIELD.resultSessions) ? this.#announcements.hideSessions(client, worker, line) : []
   }
 
-  #answerSpoken(client: Client, request: Request, worker: Worker): void {
-    const { envelope } = this.#board
-    const conflict = this.#announcements.conflictOf(request, client)
+  #answerSpoken(client: Client, request: Request, worker: Worker, line: Envelope): void {
+    const conflict = this.#announcements.conflictOf(request, client, line)
     if (conflict !== undefined)
       return this.#board.fail(client, request.idSpelling, 'session_id_conflict', { sessionId: conflict })
-    const edits: Edit[] = request.row === undefined ? [] : this.#announcements.editsFor(request, client, worker)
-    if (request.spelling !== undefined) {
-      edits.push(replace(envelope, FIELD.id, request.spelling))
-      if (envelope.has(FIELD.resultSubscriptionId))
-        edits.push(replace(envelope, FIELD.resultSubscriptionId, request.spelling))
-    }
-    this.#noteTask(client, worker, request)
-    this.#board.forward(client, edits)
+    const welcome = this.#welcomeInstead(request, worker, line)
+    if (welcome !== undefined) this.#board.flow.sendLine(client, welcome)
+    else this.#board.forward(client, line, this.#editsFor(client, request, worker, line))
     if (client.state === 'half-closed') this.#board.host.maybeFinish(client)
   }
 
-  #noteTask(client: Client, worker: Worker, request: Request): void {
+  #editsFor(client: Client, request: Request, worker: Worker, line: Envelope): Edit[] {
+    const edits: Edit[] = request.row === undefined ? [] : this.#announcements.editsFor(request, client, worker, line)
+    if (request.isAliased) {
+      edits.push(replace(line, FIELD.id, request.idSpelling))
+      if (line.has(FIELD.resultSubscriptionId))
+        edits.push(replace(line, FIELD.resultSubscriptionId, request.idSpelling))
+    }
+    this.#noteTask(client, worker, request, line)
+    return edits
+  }
+
+  /** An agent that refuses a second handshake has welcomed somebody before: so is this client (contract 6.6). */
+  #welcomeInstead({ row, version, idSpelling }: Request, worker: Worker, line: Envelope): Buffer | undefined {
+    const { welcome } = worker
+    if (row?.opens !== 'each' || line.has(FIELD.result) || welcome === undefined) return undefined
+    if (worker.pool.spec.sharing === 'isolated' || (version ?? welcome.version) !== welcome.version) return undefined
+    return Buffer.from(`{"jsonrpc":"2.0","id":${idSpelling},"result":${welcome.result}}\n`)
+  }
+
+  #noteTask(client: Client, worker: Worker, request: Request, line: Envelope): void {
     if (request.row?.endsTask) return endTask(worker, request.taskId!)
-    const taskId = this.#text(FIELD.resultInnerTaskId) ?? this.#text(FIELD.resultTaskId)
+    const taskId = textOf(line, FIELD.resultInnerTaskId) ?? textOf(line, FIELD.resultTaskId)
     if (taskId !== undefined) beginTask(worker, taskId, client, request)
   }
 
   /** Nobody waits for the session that the request was to announce: what is held for it waits no longer either. */
-  abandon({ row, worker }: Request): void {
+  #abandon({ row, worker }: Request): void {
     if (row?.session !== 'announced') return
-    worker.announcing--
-    if (worker.held.length === 0) return
-    const { bytes, start, end } = this.#board.envelope
-    this.#announcements.releaseHeld(worker, (line) => this.#deliverHeld(worker, line))
-    // Whoever gave it up is not done with the line at hand.
-    this.#board.envelope.read(bytes, start, end)
+    worker!.announcing--
+    this.#announcements.releaseHeld(worker!, (held) => this.#deliverHeld(worker!, held))
   }
 
   /** It waited for its session; any other address would have found its client before, and must not now, out of order. */
-  #deliverHeld(worker: Worker, line: Buffer): void {
-    this.#board.envelope.read(line, 0, line.length - 1)
-    const isQuestion = this.#board.envelope.has(FIELD.id)
-    const owner = this.#bySession(worker)
-    if (owner === undefined) this.#discard(worker, BY_SESSION, isQuestion)
-    else this.#deliver(worker, this.#rowFor(worker), owner, isQuestion)
+  #deliverHeld(worker: Worker, line: Envelope): void {
+    const owner = this.#bySession(worker, line)
+    if (owner === undefined) this.#discard(worker, BY_SESSION, line)
+    else this.#deliver(worker, this.#rowFor(worker, line), line, owner)
   }
 
   // ---- notifications and questions ----
 
-  deliverCall(worker: Worker, isQuestion: boolean): void {
-    const row = this.#rowFor(worker)
-    if (row.to[0] === 'everyone' && this.#board.core.spec.gateway === 'all')
-      this.#board.core.actions.push({ do: 'list-changed', pool: worker.pool.spec.id })
-    if (row.local === 'pong' && isQuestion) return this.#board.answer(worker, this.#board.envelope.idSpelling(), '{}')
+  deliverCall(worker: Worker, line: Envelope): void {
+    const { core } = this.#board
+    const row = this.#rowFor(worker, line)
+    if (row.to[0] === 'everyone' && core.spec.gateway === 'all')
+      core.actions.push({ do: 'list-changed', pool: worker.pool.spec.id })
+    if (row.isRemembered) rememberLine(worker, line)
+    if (row.local === 'pong' && line.has(FIELD.id)) return this.#board.answerQuestion(worker, line.idSpelling(), '{}')
     for (const address of row.to) {
-      const target = this.#addresses[address](worker)
-      if (target !== undefined) return this.#deliver(worker, row, target, isQuestion)
+      const target = this.#addresses[address](worker, line)
+      if (target !== undefined) return this.#deliver(worker, row, line, target)
     }
-    if (this.#announcements.maybeHold(worker, row)) return
-    this.#discard(worker, row, isQuestion)
+    if (this.#announcements.maybeHold(worker, row, line)) return
+    this.#discard(worker, row, line)
   }
 
-  #rowFor(worker: Worker): WorkerRow {
-    const { tongue } = worker
-    return tongue === undefined
-      ? BY_SESSION
-      : (tongue.worker.find(this.#board.envelope) ?? tongue.dialect.otherFromWorker)
+  #rowFor({ dialect }: Worker, line: Envelope): WorkerRow {
+    return dialect === undefined ? BY_SESSION : (dialect.worker.find(line) ?? dialect.table.otherFromWorker)
   }
 
-  #deliver(worker: Worker, row: WorkerRow, { clients, edit, subject }: Target, isQuestion: boolean): void {
-    if (isQuestion) {
-      for (const client of clients) return this.#ask(worker, client, row, edit)
-      return this.#discard(worker, row, true)
+  #deliver(worker: Worker, row: WorkerRow, line: Envelope, { clients, edit, subject }: Target): void {
+    if (line.has(FIELD.id)) {
+      for (const client of clients) return this.#ask(worker, client, row, { line, edit })
+      return this.#discard(worker, row, line)
     }
-    if (worker.pool.spec.trace) this.#board.observation.said(worker, subject, undefined)
-    const edits = this.#editsOf(worker, edit)
+    if (worker.pool.spec.trace) this.#board.observation.said(worker, line, subject)
+    const edits = this.#editsOf(worker, line, edit)
     for (const client of clients) {
-      this.#board.forward(client, edits)
-      if (row.adopts !== undefined) this.#announcements.adopt(worker, client, this.#text(row.adopts))
+      this.#board.forward(client, line, edits)
+      if (row.adopts !== undefined) this.#announcements.adopt(worker, client, textOf(line, row.adopts))
     }
-    if (row.tellsTask) this.#heedTask(worker)
+    if (row.tellsTask) this.#heedTask(worker, line)
     if (row.isFinal && subject !== undefined) this.#conclude(subject)
   }
 
-  #editsOf(worker: Worker, edit: Edit | undefined): Edit[] | undefined {
-    const edits = edit === undefined ? undefined : [edit]
-    if (this.#board.core.sessionNames === undefined) return edits
-    return [...(edits ?? []), ...this.#board.renamesFrom(worker)]
+  #editsOf(worker: Worker, line: Envelope, edit: Edit | undefined): Edit[] {
+    const edits = edit === undefined ? [] : [edit]
+    return this.#board.core.sessionNames === undefined ? edits : [...edits, ...this.#board.renamesFrom(worker, line)]
   }
 
-  #heedTask(worker: Worker): void {
-    const { bytes, start, end } = this.#board.envelope
+  #heedTask(worker: Worker, { bytes, start, end }: Envelope): void {
     const params = JSON.parse(bytes.utf8Slice(start, end))?.params
-    if (typeof params?.taskId === 'string' && isOver(params.status)) endTask(worker, params.taskId)
+    const isOver = worker.dialect?.table.taskEnds?.includes(params?.status) === true
+    if (typeof params?.taskId === 'string' && isOver) endTask(worker, params.taskId)
   }
 
   #conclude(subject: Request | Question): void {
     if (subject instanceof Request) this.#board.waive(subject)
-    else this.#board.core.requests.settle(subject)
+    else this.#board.core.owed.settleQuestion(subject)
   }
 
-  #ask(worker: Worker, client: Client, row: WorkerRow, edit: Edit | undefined): void {
-    const { core, envelope } = this.#board
-    if (client.state !== 'open') return this.#board.refuseQuestion(worker, envelope.idSpelling(), 'client_gone')
-    if (client.questions.size >= core.spec.limits.maxPendingPerClient) {
-      return this.#board.refuseQuestion(worker, envelope.idSpelling(), 'overloaded')
-    }
-    const question = core.requests.ask(envelope, worker, client)
+  #ask(worker: Worker, client: Client, row: WorkerRow, { line, edit }: Said): void {
+    const { core, observation } = this.#board
+    const id = line.idSpelling()
+    if (client.state !== 'open') return this.#refuseGone(worker, row, id)
+    if (!canAnswer(client, worker, row)) return this.#board.refuseQuestion(worker, id, 'not_offered')
+    if (client.questions.size >= core.spec.limits.maxPendingPerClient)
+      return this.#board.refuseQuestion(worker, id, 'overloaded')
+    const question = core.owed.ask(line, worker, client)
     question.answerWhenGone = row.answerWhenGone
-    if (worker.pool.spec.trace) this.#board.observation.said(worker, undefined, question)
-    question.token = envelope.key(FIELD.metaProgressToken)
-    const elicitationId = this.#text(FIELD.elicitationId)
+    if (worker.pool.spec.trace) observation.said(worker, line, undefined, question)
+    question.token = line.key(FIELD.metaProgressToken)
+    const elicitationId = textOf(line, FIELD.elicitationId)
     if (elicitationId !== undefined) remember(worker.elicitations, elicitationId, client)
-    const edits = this.#editsOf(worker, edit) ?? []
-    if (question.isAliased) edits.push(replace(envelope, FIELD.id, spell(question.key)))
-    this.#board.forward(client, edits)
+    const edits = this.#editsOf(worker, line, edit)
+    if (question.isAliased) edits.push(replace(line, FIELD.id, spell(question.key)))
+    this.#board.forward(client, line, edits)
   }
 
-  #discard(worker: Worker, row: WorkerRow, isQuestion: boolean): void {
-    const { core, envelope } = this.#board
-    const isNamed = this.#board.sessionNamed() !== undefined
+  /** The client hears nothing more: what it would have been asked is answered for it, never with consent. */
+  #refuseGone(worker: Worker, { answerWhenGone }: WorkerRow, idSpelling: string): void {
+    if (answerWhenGone === undefined) this.#board.refuseQuestion(worker, idSpelling, 'client_gone')
+    else this.#board.answerQuestion(worker, idSpelling, answerWhenGone)
+  }
+
+  #discard(worker: Worker, row: WorkerRow, line: Envelope): void {
+    const { core } = this.#board
+    const isQuestion = line.has(FIELD.id)
     const fate = isQuestion ? 'refused' : 'dropped'
     core.log('warn', `worker sent a message that no client can be told it is for; it was ${fate}`, about(worker))
-    if (isQuestion) return this.#board.refuseQuestion(worker, envelope.idSpelling(), 'no_client')
-    core.drop(
-      isNamed
-        ? 'unknown_session'
-        : row.to.includes('token')
-          ? 'late_progress'
-          : row === BY_SESSION
-            ? 'unroutable'
-            : 'unattributable',
-    )
+    if (isQuestion) return this.#board.refuseQuestion(worker, line.idSpelling(), 'no_client')
+    if (sessionNamed(line) !== undefined) return core.drop('unknown_session')
+    if (row.to.includes('token')) return core.drop('late_progress')
+    core.drop(row === BY_SESSION ? 'unroutable' : 'unattributable')
   }
 
   // ---- addresses ----
 
-  #text(field: Parameters<Switchboard['textOf']>[0]): string | undefined {
-    return this.#board.envelope.has(field) ? this.#board.envelope.text(field) : undefined
-  }
-
-  #bySession(worker: Worker): Target | undefined {
-    const top = this.#text(FIELD.sessionId)
-    const name = top ?? this.#text(FIELD.paramsSessionId) ?? this.#text(FIELD.innerSessionId)
+  #bySession(worker: Worker, line: Envelope): Target | undefined {
+    const top = textOf(line, FIELD.sessionId)
+    const name = top ?? textOf(line, FIELD.paramsSessionId) ?? textOf(line, FIELD.innerSessionId)
     if (name === undefined) return undefined
-    return only(worker.sessions.get(name)?.client ?? worker.claims.get(name)?.client)
+    const session = worker.sessions.get(name)
+    if (session?.observers === undefined) return only(session?.driver ?? worker.claims.get(name)?.client)
+    return { clients: [...(session.driver === undefined ? [] : [session.driver]), ...session.observers] }
   }
 
-  #byRequest(worker: Worker): Target | undefined {
-    const key = this.#board.envelope.key(FIELD.requestId)
-    return this.#ofRequest(key === undefined ? undefined : worker.outstanding.get(key), FIELD.requestId)
+  #byRequest(worker: Worker, line: Envelope): Target | undefined {
+    const key = line.key(FIELD.requestId)
+    return this.#ofRequest(key === undefined ? undefined : worker.outstanding.get(key), line, FIELD.requestId)
   }
 
-  #ofRequest(request: Request | undefined, field: Parameters<Switchboard['textOf']>[0]): Target | undefined {
+  #ofRequest(request: Request | undefined, line: Envelope, field: Field): Target | undefined {
     if (request?.client === undefined) return undefined
-    const edit = request.spelling === undefined ? undefined : replace(this.#board.envelope, field, request.spelling)
+    const edit = request.isAliased ? replace(line, field, request.idSpelling) : undefined
     return { clients: [request.client], edit, subject: request }
   }
 
-  #byQuestion(worker: Worker): Target | undefined {
-    const key = this.#board.envelope.key(FIELD.requestId)
+  #byQuestion(worker: Worker, line: Envelope): Target | undefined {
+    const key = line.key(FIELD.requestId)
     const question = key === undefined ? undefined : worker.questions.get(key)
     if (question === undefined) return undefined
-    const edit = question.isAliased ? replace(this.#board.envelope, FIELD.requestId, spell(question.key)) : undefined
+    const edit = question.isAliased ? replace(line, FIELD.requestId, spell(question.key)) : undefined
     return { clients: [question.client], edit, subject: question }
   }
 
-  #byToken(worker: Worker): Target | undefined {
-    const key = this.#board.envelope.key(FIELD.progressToken)
+  #byToken(worker: Worker, line: Envelope): Target | undefined {
+    const key = line.key(FIELD.progressToken)
     const request = key === undefined ? undefined : worker.tokens.get(key)
     if (request?.client === undefined) return undefined
     const { tokenSpelling } = request
-    const edit =
-      tokenSpelling === undefined ? undefined : replace(this.#board.envelope, FIELD.progressToken, tokenSpelling)
+    const edit = tokenSpelling === undefined ? undefined : replace(line, FIELD.progressToken, tokenSpelling)
     return { clients: [request.client], edit, subject: request }
   }
 
   /** A subscription has the id of the request that opened it, as a string or as it is. */
-  #bySubscription(worker: Worker): Target | undefined {
-    const key = this.#board.envelope.key(FIELD.metaSubscriptionId)
+  #bySubscription(worker: Worker, line: Envelope): Target | undefined {
+    const key = line.key(FIELD.metaSubscriptionId)
     if (key === undefined) return undefined
     const request =
       worker.outstanding.get(key) ?? (typeof key === 'string' ? worker.outstanding.get(Number(key)) : undefined)
-    const target = this.#ofRequest(request, FIELD.metaSubscriptionId)
+    const target = this.#ofRequest(request, line, FIELD.metaSubscriptionId)
     if (target?.edit === undefined || typeof key === typeof request!.key) return target
-    return { ...target, edit: replace(this.#board.envelope, FIELD.metaSubscriptionId, quoted(request!.spelling!)) }
+    return { ...target, edit: replace(line, FIELD.metaSubscriptionId, quoted(request!.idSpelling)) }
   }
 
-  #bySubscribers(worker: Worker): Target | undefined {
-    const subscribers = worker.subscriptions.get(this.#text(FIELD.uri) ?? '')
+  #bySubscribers(worker: Worker, line: Envelope): Target | undefined {
+    const subscribers = worker.subscriptions.get(textOf(line, FIELD.uri) ?? '')
     if (worker.holder !== undefined) return only(worker.holder)
     return subscribers === undefined || subscribers.size === 0 ? undefined : { clients: [...subscribers] }
   }
 
   /** A log line says nothing of whom it is about: it is delivered only if just one client can be meant. */
-  #byLog(worker: Worker): Target | undefined {
-    const client = this.#soleClient(worker, worker.tongue === this.#board.tongues.mcpModern)
+  #byLog(worker: Worker, line: Envelope): Target | undefined {
+    const { dialect, pool } = worker
+    const client = this.#soleClient(worker, dialect!.table.asksForLogs === true)
     if (client === undefined) return undefined
-    const level = client.bonds.get(worker.pool.spec.id)?.level
-    return level !== undefined && rankOf(this.#text(FIELD.level)) < level ? { clients: [] } : only(client)
+    const level = client.introductions.get(pool.spec.id)?.level
+    return level !== undefined && dialect!.rankOf(textOf(line, FIELD.level)) < level ? { clients: [] } : only(client)
   }
 
   /** Only what has no address: who names a session means its owner, and nobody else when that one has gone. */
-  #bySole(worker: Worker): Target | undefined {
-    if (worker.tongue?.dialect.hasSessions && this.#board.sessionNamed() !== undefined) return undefined
+  #bySole(worker: Worker, line: Envelope): Target | undefined {
+    if (worker.dialect?.table.hasSessions && sessionNamed(line) !== undefined) return undefined
     return only(this.#soleClient(worker, false))
   }
 
   /** The one client a worker works for, unless it may still be at work for one that has gone or cancelled. */
   #soleClient(worker: Worker, wantsLog: boolean): Client | undefined {
     const client = worker.holder ?? soleInFlight(worker, wantsLog)
-    if (client === undefined || this.#board.core.requests.mayBeAboutAnother(worker, client, wantsLog)) return undefined
+    if (client === undefined || this.#board.core.owed.mayBeAboutAnother(worker, client, wantsLog)) return undefined
     return client
   }
+}
+
+/** A message of a worker, with what is to be replaced in it. */
+interface Said {
+  readonly line: Envelope
+  readonly edit: Edit | undefined
+}
+
+function isPartial(line: Envelope): boolean {
+  return line.bytes[line.startOf(FIELD.partial)] === LOWER_T
+}
+
+function textOf(line: Envelope, field: Field): string | undefined {
+  return line.has(field) ? line.text(field) : undefined
+}
+
+/** What a worker says once per process is kept for those who come later, if it is short. */
+function rememberLine(worker: Worker, { bytes, start, end }: Envelope): void {
+  if (end - start > FIXED.maxRememberedBytes) return
+  const line = Buffer.from(bytes.subarray(start, end + 1))
+  worker.remembered.set(JSON.parse(line.toString()).method, line)
+}
+
+/** Where the holder of a lease did not offer what the worker may ask of others, the bus answers in its place. */
+function canAnswer(client: Client, { pool }: Worker, { needs }: WorkerRow): boolean {
+  if (needs === undefined || pool.spec.sharing !== 'lease') return true
+  const offers = client.introductions.get(pool.spec.id)?.offers
+  return offers !== undefined && Object.hasOwn(offers, needs)
 }
 
 /** A number as a string of the same digits, which is how some servers give an id back. */

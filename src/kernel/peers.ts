@@ -4,30 +4,30 @@
  * State only; `flow.ts` moves bytes between peers, `router.ts` decides, `supervisor.ts` lets workers live and die.
  */
 
-import type { IdKey } from '../wire/envelope.ts'
+import type { Batches } from '../wire/batches.ts'
+import type { Envelope, IdKey } from '../wire/envelope.ts'
 import { LineSplitter } from '../wire/frame.ts'
-import type { Batches } from './batches.ts'
-import type { Bond } from './bonds.ts'
-import { IdTable } from './id-table.ts'
+import { IdTable } from '../wire/id-table.ts'
+import { Outbox } from '../wire/outbox.ts'
+import type { Dialect } from './dialects.ts'
+import type { BusEvent } from './events.ts'
+import { Gate } from './gate.ts'
+import type { Bond, Introduction } from './introductions.ts'
 import type { WorkerState } from './lifecycle.ts'
-import { Outbox } from './outbox.ts'
+import type { Question, Request } from './owed.ts'
 import type { Pool } from './pools.ts'
-import type { Question, Request } from './requests.ts'
 import { Restarts } from './restarts.ts'
 import type { Session } from './sessions.ts'
-import type { Tongue } from './tongue.ts'
-import type { ClientId, Door, PoolId, SessionId, WorkerId } from './vocabulary.ts'
-
-/** Sources that wait until something they fill has room again. */
-export class Gate {
-  readonly sources = new Set<Peer>()
-  /** The peer whose queue this gate guards; none for a queue of the bus itself. */
-  readonly owner: Peer | undefined
-
-  constructor(owner?: Peer) {
-    this.owner = owner
-  }
-}
+import {
+  type ClientId,
+  type Door,
+  LOCAL,
+  type PoolId,
+  type Principal,
+  type SessionId,
+  type WorkerId,
+} from './vocabulary.ts'
+import { WaitingLine } from './waiting.ts'
 
 abstract class PeerBase {
   splitter: LineSplitter
@@ -50,6 +50,8 @@ abstract class PeerBase {
   backlog: Buffer[] = []
   backlogFrom = 0
   backlogBytes = 0
+  /** Of its lines that wait for something (`waiting.ts`, `announcements.ts`). */
+  heldBytes = 0
   /** The share of this peer in what the bus retains, as last counted. */
   countedBytes = 0
   /** How long its queue has been full while its clock ran. */
@@ -67,14 +69,21 @@ abstract class PeerBase {
   }
 
   get retainedBytes(): number {
-    return this.outbox.retainedBytes + this.splitter.retainedBytes + this.backlogBytes + (this.batches?.bytes ?? 0)
+    const { outbox, splitter, batches, backlogBytes, heldBytes } = this
+    return outbox.retainedBytes + splitter.retainedBytes + backlogBytes + heldBytes + (batches?.bytes ?? 0)
   }
 }
+
+/** What the event says that opens a client. */
+type Opening = Extract<BusEvent, { type: 'client-opened' }>
 
 export class Client extends PeerBase {
   readonly kind = 'client'
   readonly id: ClientId
   readonly door: Door
+  /** Who it is, and whether it is of this machine: its door says so (contract 3.2). */
+  readonly principal: Principal
+  readonly isLocal: boolean
   /** The pool this connection was opened for (contract 6.3). */
   pool: PoolId | undefined
   state: 'open' | 'half-closed' | 'closing' | 'closed' = 'open'
@@ -85,32 +94,31 @@ export class Client extends PeerBase {
   /** Its unanswered requests, newest first. */
   newest: Request | undefined
   pendingCount = 0
-  /** Its newest request that a worker knows under another id, by the id the client gave. */
-  readonly aliased = new Map<IdKey, Request>()
   /** What workers asked it, by the id it was asked with. */
   readonly questions = new Map<IdKey, Question>()
   /** Ids it was asked with by workers that no longer want to know: it may still answer, and must not answer anything else. */
-  readonly moot = new Set<IdKey>()
+  readonly unwanted = new Set<IdKey>()
   /** Such ids have been forgotten: from now on it is asked with no worker's own id. */
   aliasesQuestions = false
-  /** The worker that it initialised, by pool (contract 6.6). */
-  readonly bonds = new Map<PoolId, Bond>()
+  /** What it has said to pools whose protocol has a state (contract 6.6). */
+  readonly introductions = new Map<PoolId, Introduction>()
   /** What it has shown that it speaks, by pool, whether or not a worker has answered. */
-  readonly shown = new Map<PoolId, Tongue>()
+  readonly shown = new Map<PoolId, Dialect>()
   /** The workers that are its own, by pool (contract 6.7: isolated). */
   readonly holdings = new Map<PoolId, Worker>()
   hasSpoken = false
-  /** It has called the gateway; its calls that are not answered, by id, and how many there are of each. */
+  /** It has called the gateway. */
   isCaller = false
-  readonly calls = new Map<IdKey, number>()
   /** The worker that shall have its message, if it is ready. */
   prefer: WorkerId | undefined
 
-  constructor(id: ClientId, door: Door, pool: PoolId | undefined, maxLineBytes: number, maxQueueBytes: number) {
+  constructor({ client, door, pool, principal, isLocal }: Opening, maxLineBytes: number, maxQueueBytes: number) {
     super(maxLineBytes, maxQueueBytes)
-    this.id = id
+    this.id = client
     this.door = door
     this.pool = pool
+    this.principal = principal ?? LOCAL
+    this.isLocal = isLocal === true
   }
 
   /** An exchange of the gateway's, no connection: it has no sessions and is not counted. */
@@ -132,8 +140,10 @@ export class Worker extends PeerBase {
   ending: { readonly reason: 'worker_exited' | 'worker_stalled'; readonly detail: Record<string, unknown> } | undefined
   hasExited = false
   readonly outstanding: IdTable<Request>
-  /** Requests whose client has gone, cancelled or timed out, oldest first. */
+  /** Requests whose client has gone, cancelled or timed out, and the bus's own, oldest first. */
   ownerless = new Set<Request>()
+  /** Of the bus's own, those for whose answer somebody waits. */
+  awaitedCount = 0
   /** Until then it may still be at work on one of them. */
   strayUntilMs = 0
   /** Ids have been forgotten: from now on no client's id is used as it is. */
@@ -142,21 +152,26 @@ export class Worker extends PeerBase {
   /** Its questions that no client has answered, by its own id. */
   questions = new Map<IdKey, Question>()
   readonly bonds = new Set<Bond>()
-  /** What it speaks, once a client has shown it; certain when it has welcomed one. */
-  tongue: Tongue | undefined
-  hasWelcomed = false
+  /** What it speaks: certain when it has welcomed somebody, until then what it was last addressed in. */
+  dialect: Dialect | undefined
+  isProven = false
   /** The client it belongs to: its only one, or the one that has the lease. */
   holder: Client | undefined
-  /** How far the bus's own handshake has come, and what the worker said. */
+  /** How far the bus's own handshake has come, and what the worker said to its first one. */
   greeting: 'none' | 'asked' | 'done' = 'none'
   welcome: Welcome | undefined
+  /** The version that a handshake under way asks for. */
+  askedVersion: number | undefined
+  /** Messages that are held until it has been welcomed or proved. */
+  readonly lobby: WaitingLine
+  /** What it says once per process, by method. */
+  readonly remembered = new Map<string, Buffer>()
   /** Sessions that a client is loading or resuming, and the request that does. */
   claims = new Map<SessionId, Request>()
   /** Requests under way whose answer may announce a session. */
   announcing = 0
   /** Lines for sessions that are not announced yet, in order. */
-  held: { readonly sessionId: SessionId; readonly line: Buffer }[] = []
-  heldBytes = 0
+  held: { readonly sessionId: SessionId; readonly line: Envelope }[] = []
   /** Progress tokens of outstanding requests, as the worker knows them. */
   tokens = new Map<IdKey, Request>()
   /** Who started a task, was asked something, or lent a server; bounded, the oldest are forgotten. */
@@ -186,11 +201,23 @@ export class Worker extends PeerBase {
     this.id = id
     this.pool = pool
     this.outstanding = new IdTable(seed)
+    this.lobby = new WaitingLine(pool.spec.limits.maxOutputQueueBytes)
+  }
+
+  /** Somebody waits for an answer of this worker. */
+  get owesAnswer(): boolean {
+    return this.outstanding.size > this.ownerless.size || this.awaitedCount > 0
   }
 
   /** It takes the end of a session. */
   get isToldOfEnds(): boolean {
-    return this.canClose || this.pool.spec.closesSessions === true
+    return this.canClose || this.pool.spec.closesSessions === true || this.takesOneHandshake
+  }
+
+  /** Its protocol version has one handshake per process. */
+  get takesOneHandshake(): boolean {
+    const from = this.dialect?.table.singleHandshakeFrom
+    return from !== undefined && (this.welcome?.version ?? 0) >= from
   }
 
   /** Takes messages that are not bound to it yet. */
@@ -224,6 +251,10 @@ export class Worker extends PeerBase {
     this.hasBatches = false
     this.greeting = 'none'
     this.welcome = undefined
+    this.askedVersion = undefined
+    this.isProven = false
+    this.dialect = undefined
+    this.awaitedCount = 0
     this.level = -1
     this.forget()
   }
@@ -240,14 +271,17 @@ export class Worker extends PeerBase {
     this.elicitations.clear()
     this.servers.clear()
     this.subscriptions.clear()
+    this.remembered.clear()
   }
 }
 
-/** What a worker said to the bus's `initialize`. */
+/** What a worker said to the first handshake. */
 export interface Welcome {
   /** Its result, as it was spelled. */
   readonly result: Buffer
-  readonly version: string
+  /** The revision it named, and its number where versions are numbers. */
+  readonly revision: string
+  readonly version: number
 }
 
 export type Peer = Client | Worker

@@ -5,9 +5,9 @@
  * (`Addressing`) the pool is named by other fields, else implied by what the message refers to.
  */
 import { FIELD } from '../wire/fields.ts'
-import type { ClientRow } from './dialect.ts'
-import type { Client } from './peers.ts'
+import type { ClientRow } from './dialect-table.ts'
 import type { Pool } from './pools.ts'
+import type { Route } from './route.ts'
 import type { Switchboard } from './switchboard.ts'
 import type { Addressing, PoolId } from './vocabulary.ts'
 
@@ -18,59 +18,59 @@ export class PoolChoice {
     this.#board = board
   }
 
-  /** The pool of the message at hand; undefined: it was refused, or answered. */
-  choose(client: Client, isRequest: boolean): Pool | undefined {
+  /** The pool of the message; undefined: it was refused, or answered. */
+  choose(route: Route): Pool | undefined {
     const { addressing } = this.#board.core.spec
-    return addressing === undefined ? this.#plain(client, isRequest) : this.#addressed(client, isRequest, addressing)
+    return addressing === undefined ? this.#plain(route) : this.#addressed(route, addressing)
   }
 
   names(): PoolId[] {
     return [...this.#board.core.pools.keys()]
   }
 
-  #plain(client: Client, isRequest: boolean): Pool | undefined {
-    const { core, envelope } = this.#board
-    const named = envelope.has(FIELD.pool) ? envelope.text(FIELD.pool) : (client.pool ?? core.spec.defaultPool)
+  #plain(route: Route): Pool | undefined {
+    const { core } = this.#board
+    const { client, line } = route
+    const named = line.has(FIELD.pool) ? line.text(FIELD.pool) : (client.pool ?? core.spec.defaultPool)
     if (named !== undefined) {
       const pool = core.pools.get(named)
-      if (pool === undefined)
-        this.#board.refuse(client, isRequest, 'unknown_pool', { pool: named, pools: this.names() })
+      if (pool === undefined) this.#board.refuse(route, 'unknown_pool', { pool: named, pools: this.names() })
       return pool
     }
     if (core.pools.size === 1) for (const pool of core.pools.values()) return pool
-    this.#board.refuse(client, isRequest, 'pool_required', { pools: this.names() })
+    this.#board.refuse(route, 'pool_required', { pools: this.names() })
     return undefined
   }
 
-  #addressed(client: Client, isRequest: boolean, { fields, welcome }: Addressing): Pool | undefined {
-    const { core, envelope, tongues } = this.#board
-    const field = fields.find((each) => envelope.typeOf(each) === 'string')
-    const agentId = field === undefined ? undefined : envelope.text(field)
-    const row = tongues.acp.client.find(envelope)
-    const pool = agentId === undefined ? this.#implied(client, row) : core.pools.get(agentId)
+  #addressed(route: Route, { fields, welcome }: Addressing): Pool | undefined {
+    const { core, dialects } = this.#board
+    const { line, request } = route
+    const field = fields.find((each) => line.typeOf(each) === 'string')
+    const agentId = field === undefined ? undefined : line.text(field)
+    const row = dialects.withSessions?.client.find(line)
+    const pool = agentId === undefined ? this.#implied(route, row) : core.pools.get(agentId)
     if (pool !== undefined) return pool
-    if (agentId !== undefined) this.#board.refuse(client, isRequest, 'unknown_agent', { agentId, known: this.names() })
-    else if (row?.cancels !== undefined && !isRequest) core.drop('cancel_for_nothing')
-    else if (row?.opens !== undefined && isRequest) this.#board.answer(client, envelope.idSpelling(), welcome)
-    else this.#board.refuse(client, isRequest, 'agent_required', { known: this.names() })
+    if (agentId !== undefined) this.#board.refuse(route, 'unknown_agent', { agentId, known: this.names() })
+    else if (row?.cancels !== undefined && request === undefined) core.drop('cancel_for_nothing')
+    else if (row?.opens !== undefined && request !== undefined)
+      this.#board.answerRequest(request, `"result":${welcome}`)
+    else this.#board.refuse(route, 'agent_required', { known: this.names() })
     return undefined
   }
 
   /** The pool of the request that is to be cancelled, or of a session that has been spoken of. */
-  #implied(client: Client, row: ClientRow | undefined): Pool | undefined {
-    const { core, envelope, tongues } = this.#board
-    if (row?.cancels !== undefined) return poolOfRequest(client, envelope.key(row.cancels))
-    for (const field of tongues.acp.dialect.sessionFields) {
-      const name = envelope.text(field)
+  #implied({ client, line }: Route, row: ClientRow | undefined): Pool | undefined {
+    const { core, dialects } = this.#board
+    if (row?.cancels !== undefined) {
+      const key = line.key(row.cancels)
+      const request = key === undefined ? undefined : core.owed.find(client, key, () => true)
+      return request?.worker?.pool ?? request?.route?.pool
+    }
+    for (const field of dialects.withSessions?.table.sessionFields ?? []) {
+      const name = line.text(field)
       const pool = name === undefined ? undefined : core.sessionNames?.find(name)?.pool
       if (pool !== undefined) return core.pools.get(pool)
     }
     return undefined
   }
-}
-
-function poolOfRequest(client: Client, key: unknown): Pool | undefined {
-  for (let request = client.newest; request !== undefined; request = request.older)
-    if (request.clientKey === key) return request.worker.pool
-  return undefined
 }

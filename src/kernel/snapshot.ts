@@ -49,7 +49,7 @@ export function takeSnapshot(core: Core): BusSnapshot {
     clients: core.clients.size,
     sessions: core.sessions.size,
     outstanding: [...core.clients.values()].reduce((count, client) => count + client.pendingCount, 0),
-    queue_bytes: peers.reduce((bytes, peer) => bytes + peer.outbox.retainedBytes, 0),
+    queue_bytes: peers.reduce((bytes, peer) => bytes + peer.outbox.retainedBytes + peer.heldBytes, 0),
     paused: peers.filter((peer) => peer.isPaused).length,
     dropped: Object.fromEntries(core.dropped),
     refused: Object.fromEntries(core.refused),

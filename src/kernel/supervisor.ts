@@ -5,6 +5,7 @@
  * worker can end goes through `bury`, so whatever was owed is answered exactly once.
  */
 import type { Core } from './core.ts'
+import type { Dialects } from './dialects.ts'
 import type { Flow } from './flow.ts'
 import { type Act, LIFECYCLE, type WorkerEvent } from './lifecycle.ts'
 import { FIXED } from './limits.ts'
@@ -27,13 +28,17 @@ export interface Mourners {
 export class Supervisor {
   readonly #core: Core
   readonly #flow: Flow
+  readonly #dialects: Dialects
   readonly #mourners: Mourners
   readonly #acts: Readonly<Record<Act, (worker: Worker) => void>>
+  /** Numbers of workers that are gone, with the generation their processes had reached: both are used again (contract 3.3). */
+  readonly #vacant = new Map<WorkerId, number>()
   #nextWorker = 0
 
-  constructor(core: Core, flow: Flow, mourners: Mourners) {
+  constructor(core: Core, flow: Flow, dialects: Dialects, mourners: Mourners) {
     this.#core = core
     this.#flow = flow
+    this.#dialects = dialects
     this.#mourners = mourners
     this.#acts = {
       spawn: (worker) => this.#spawn(worker),
@@ -48,13 +53,24 @@ export class Supervisor {
   }
 
   addPool(spec: PoolSpec): Pool {
-    const pool = new Pool(spec)
+    const pool = new Pool(spec, this.#dialects)
     this.#core.pools.set(spec.id, pool)
-    for (let i = 0; i < spec.instances; i++) {
-      const worker = this.addWorker(pool)
-      if (!spec.isLazy) this.step(worker, 'retry')
-    }
+    this.#addWorkers(pool, spec.instances)
     return pool
+  }
+
+  /** The pool is to have more workers and is the same otherwise: those that run stay (contract 7.5). */
+  growPool(pool: Pool, spec: PoolSpec): void {
+    const more = spec.instances - pool.spec.instances
+    pool.spec = spec
+    this.#addWorkers(pool, Math.min(more, spec.maxInstances - pool.workers.length))
+  }
+
+  #addWorkers(pool: Pool, count: number): void {
+    for (let i = 0; i < count; i++) {
+      const worker = this.addWorker(pool)
+      if (!pool.spec.isLazy) this.step(worker, 'retry')
+    }
   }
 
   /** Somebody wants a worker of the pool: one that starts on demand does so now. */
@@ -76,7 +92,11 @@ export class Supervisor {
   }
 
   addWorker(pool: Pool): Worker {
-    const worker = new Worker(this.#nextWorker++ as WorkerId, pool, Math.floor(this.#core.chance() * 2 ** 31))
+    const [vacant] = this.#vacant
+    const [id, generation] = vacant ?? [this.#nextWorker++ as WorkerId, 0]
+    this.#vacant.delete(id)
+    const worker = new Worker(id, pool, Math.floor(this.#core.chance() * 2 ** 31))
+    worker.generation = generation
     pool.workers.push(worker)
     this.#core.workers.set(worker.id, worker)
     return worker
@@ -156,7 +176,8 @@ export class Supervisor {
   /** A retiring worker to which nothing is bound goes. */
   maybeDismiss(worker: Worker): void {
     if (worker.state !== 'retiring' || worker.sessions.size > 0) return
-    if (worker.outstanding.size > worker.ownerless.size || worker.bonds.size > 0) return
+    if (worker.outstanding.size > worker.ownerless.size || !worker.lobby.isEmpty) return
+    for (const bond of worker.bonds) if (bond.isHome) return
     this.step(worker, 'stop')
   }
 
@@ -194,10 +215,10 @@ export class Supervisor {
     const { generation } = worker
     const look = (): void => {
       if (worker.generation !== generation || !worker.isAlive) return
-      const owes = worker.outstanding.size > worker.ownerless.size
-      if (!owes) worker.lastActivityMs = this.#core.nowMs
+      // Who owes nothing, or is not read from, is not silent.
+      if (!worker.owesAnswer || worker.blockedOn !== undefined) worker.lastActivityMs = this.#core.nowMs
       const quietMs = this.#core.nowMs - worker.lastActivityMs
-      if (quietMs >= hangTimeoutMs && worker.blockedOn === undefined) {
+      if (quietMs >= hangTimeoutMs) {
         return this.endBroken(worker, 'worker_stalled', { why: 'it owed answers and was silent for hang_timeout_sec' })
       }
       this.#core.timers.set(this.#core.nowMs + Math.max(hangTimeoutMs / 4, 10), look)
@@ -304,11 +325,12 @@ export class Supervisor {
     const { pool } = worker
     if (pool.isRetired || worker.isDismissed) {
       this.#core.workers.delete(worker.id)
+      this.#vacant.set(worker.id, worker.generation)
       pool.workers.splice(pool.workers.indexOf(worker), 1)
       this.#mourners.workerLeft(pool)
     }
     // Whoever came while it was ending waits for the next; who waited for a start that failed is told.
-    if (worker.pid !== undefined && pool.waiting.length > 0) this.wake(pool)
+    if (worker.pid !== undefined && !pool.waiting.isEmpty) this.wake(pool)
     this.#maybeEmptied(pool)
   }
 
@@ -319,8 +341,8 @@ export class Supervisor {
 }
 
 /** Nobody has a session there, is owed anything by it, or owes it an answer. */
-function isIdle({ sessions, outstanding, ownerless, questions }: Worker): boolean {
-  return sessions.size === 0 && outstanding.size === ownerless.size && questions.size === 0
+function isIdle({ sessions, outstanding, ownerless, questions, lobby }: Worker): boolean {
+  return sessions.size === 0 && outstanding.size === ownerless.size && questions.size === 0 && lobby.isEmpty
 }
 
 export function about(worker: Worker): Record<string, unknown> {

@@ -1,22 +1,26 @@
 /**
- * What every part of the router needs: the state, the envelope of the line at hand, and the few ways to send or refuse.
+ * What every part of the router needs: the state, the other parts, and the few ways to send, answer or refuse.
  *
  * A line is sent on as it came, or with edits at offsets of its envelope. Lines of the bus's own end with a newline.
  */
-import { Envelope } from '../wire/envelope.ts'
-import { FIELD, type Field } from '../wire/fields.ts'
+import type { Envelope } from '../wire/envelope.ts'
+import { FIELD } from '../wire/fields.ts'
+import { cut, type Edit, replace } from '../wire/splice.ts'
+import type { Assignment } from './assignment.ts'
 import type { Core } from './core.ts'
-import type { Dialect } from './dialect.ts'
+import type { DialectTable } from './dialect-table.ts'
+import type { Dialects } from './dialects.ts'
 import { FAULTS, faultLine, faultOf, type Reason } from './faults.ts'
 import type { Flow } from './flow.ts'
+import { Handshakes } from './handshakes.ts'
+import { FIXED } from './limits.ts'
 import { Observation } from './observation.ts'
+import { type Request, spell } from './owed.ts'
 import type { Client, Peer, Worker } from './peers.ts'
-import type { Request } from './requests.ts'
-import { spell } from './requests.ts'
-import { cut, type Edit, replace } from './splice.ts'
+import type { Route } from './route.ts'
 import type { Supervisor } from './supervisor.ts'
-import type { Tongues } from './tongue.ts'
 import type { SessionId } from './vocabulary.ts'
+import { Waiting } from './waiting.ts'
 
 /** What the router cannot do alone. */
 export interface RouterHost {
@@ -26,77 +30,112 @@ export interface RouterHost {
   maybeFinish(client: Client): void
 }
 
+type Detail = Record<string, unknown>
+type OnAnswer = (line: Envelope, isResult: boolean) => void
+
+interface OwnRequest {
+  readonly method: string
+  readonly params: unknown
+}
+
 export class Switchboard {
   readonly core: Core
   readonly flow: Flow
   readonly host: RouterHost
-  readonly tongues: Tongues
-  readonly envelope = new Envelope()
+  readonly dialects: Dialects
   readonly observation = new Observation(this)
+  readonly waiting = new Waiting(this)
+  readonly handshakes = new Handshakes(this)
   supervisor!: Supervisor
+  assignment!: Assignment
+  /** Lets a message go on that has waited. */
+  router!: { proceed(route: Route): void }
 
-  constructor(core: Core, flow: Flow, host: RouterHost, tongues: Tongues) {
+  constructor(core: Core, flow: Flow, host: RouterHost, dialects: Dialects) {
     this.core = core
     this.flow = flow
     this.host = host
-    this.tongues = tongues
+    this.dialects = dialects
   }
 
-  /** The line at hand, with its newline. */
-  forward(to: Peer, edits: readonly Edit[] | undefined): void {
-    const { envelope } = this
-    if (edits === undefined || edits.length === 0) this.flow.send(to, envelope.bytes, envelope.start, envelope.end + 1)
-    else this.flow.sendEdited(to, envelope, edits)
-  }
+  // ---- lines of peers ----
 
-  /** A copy of the line at hand, with its newline. */
-  copyLine(): Buffer {
-    const { bytes, start, end } = this.envelope
-    return Buffer.from(bytes.subarray(start, end + 1))
+  forward(to: Peer, line: Envelope, edits?: readonly Edit[]): void {
+    if (edits === undefined || edits.length === 0) this.flow.send(to, line.bytes, line.start, line.end + 1)
+    else this.flow.sendEdited(to, line, edits)
   }
 
   /** The edits that take out what the protocol of a worker does not know. */
-  cuts(dialect: Dialect): Edit[] {
+  cuts(line: Envelope, table: DialectTable): Edit[] {
     const { addressing } = this.core.spec
-    return cut(this.envelope, addressing === undefined ? dialect.cuts : [...dialect.cuts, ...addressing.fields])
+    return cut(line, addressing === undefined ? table.cuts : [...table.cuts, ...addressing.fields])
   }
 
-  /** The edits that give every session of the call at hand the id by which the worker knows it. */
-  renamesTo(worker: Worker, client: Client, dialect: Dialect): Edit[] {
+  /** The edits that give every session of a client's call the id by which the worker knows it. */
+  renamesTo(worker: Worker, client: Client, line: Envelope): Edit[] {
     const names = this.core.sessionNames
     if (names === undefined) return []
-    return this.#renames(dialect, (name) => {
+    return this.#renames(worker, line, (name) => {
       const known = names.find(name)
       return client.sessions.get(name)?.idAtWorker ?? (known?.pool === worker.pool.spec.id ? known.id : name)
     })
   }
 
   /** And the name by which clients know it. */
-  renamesFrom(worker: Worker): Edit[] {
+  renamesFrom(worker: Worker, line: Envelope): Edit[] {
     if (this.core.sessionNames === undefined) return []
-    const { dialect } = worker.tongue ?? this.tongues.acp
-    return this.#renames(dialect, (id) => this.nameAtClient(worker, id))
+    return this.#renames(worker, line, (id) => this.nameAtClient(worker, id))
   }
 
   nameAtClient(worker: Worker, id: SessionId): SessionId {
     return worker.sessions.get(id)?.id ?? this.core.sessionNames?.nameOf(worker.pool.spec.id, id) ?? id
   }
 
-  #renames(dialect: Dialect, rename: (from: SessionId) => SessionId): Edit[] {
-    return dialect.sessionFields.flatMap((field) => {
-      const from = this.envelope.text(field)
+  #renames(worker: Worker, line: Envelope, rename: (from: SessionId) => SessionId): Edit[] {
+    const dialect = worker.dialect ?? this.dialects.withSessions
+    return (dialect?.table.sessionFields ?? []).flatMap((field) => {
+      const from = line.text(field)
       const to = from === undefined ? undefined : rename(from)
-      return to === undefined || to === from ? [] : [replace(this.envelope, field, JSON.stringify(to))]
+      return to === undefined || to === from ? [] : [replace(line, field, JSON.stringify(to))]
     })
   }
 
-  /** A request is answered; a notification can only be counted. */
-  refuse(client: Client, isRequest: boolean, reason: Reason, detail?: Record<string, unknown>): void {
-    if (!isRequest) return this.core.drop(reason)
-    this.fail(client, this.envelope.idSpelling(), reason, detail)
+  /** Every request is recorded at its worker before it is sent (contract 6.1). */
+  send(request: Request, line: Envelope, worker: Worker): void {
+    if (!worker.owesAnswer) worker.lastActivityMs = this.core.nowMs
+    this.core.owed.send(request, line, worker)
   }
 
-  fail(client: Client, idSpelling: string, reason: Reason, detail?: Record<string, unknown>): void {
+  /** An exchange of the gateway's is on its way; it is not sent to a worker that does not read (spec N14). */
+  mayExchange(client: Client, worker: Worker, request: Request | undefined): boolean {
+    if (!worker.outbox.isFull) {
+      this.core.actions.push({ do: 'routed', client: client.id, worker: worker.id, generation: worker.generation })
+      return true
+    }
+    if (request === undefined) this.core.drop('overloaded')
+    else this.settle(request, 'overloaded', { pool: worker.pool.spec.id })
+    return false
+  }
+
+  // ---- answers and refusals of the bus ----
+
+  /** A message of a client ends here: a request is answered, a notification can only be counted. */
+  refuse({ request }: Route, reason: Reason, detail?: Detail): void {
+    if (request === undefined) return this.core.drop(reason)
+    this.settle(request, reason, detail)
+  }
+
+  /** The bus ends a request that its client still waits for. */
+  settle(request: Request, reason: Reason, detail?: Detail): void {
+    const { client, route } = request
+    if (client === undefined || request.isSettled) return
+    this.core.owed.settle(request)
+    if (request.observed !== 0) this.observation.failed(request, faultOf(reason, detail))
+    this.fail(client, request.idSpelling, reason, detail)
+    if (route !== undefined) this.waiting.withdraw(route)
+  }
+
+  fail(client: Client, idSpelling: string, reason: Reason, detail?: Detail): void {
     this.core.countRefusal(reason)
     if (client.isInternal) return this.failExchange(client, reason, detail)
     this.flow.sendLine(client, faultLine(idSpelling, reason, detail))
@@ -104,15 +143,22 @@ export class Switchboard {
   }
 
   /** An internal client hears of faults of the bus apart from what its worker says. */
-  failExchange(client: Client, reason: Reason, detail?: Record<string, unknown>): void {
+  failExchange(client: Client, reason: Reason, detail?: Detail): void {
     this.core.actions.push({ do: 'exchange-failed', client: client.id, error: faultOf(reason, detail) })
     if (client.state === 'half-closed') this.host.maybeFinish(client)
   }
 
-  /** The bus answers in its own name; `result` is JSON. */
-  answer(to: Peer, idSpelling: string, result: string): void {
-    this.flow.sendLine(to, Buffer.from(`{"jsonrpc":"2.0","id":${idSpelling},"result":${result}}\n`))
-    if (to.kind === 'client' && to.state === 'half-closed') this.host.maybeFinish(to)
+  /** The bus answers a request in its own name, or with what a worker has said; `outcome` is a member of JSON. */
+  answerRequest(request: Request, outcome: string): void {
+    const { client } = request
+    if (client === undefined || request.isSettled) return
+    this.core.owed.settle(request)
+    this.flow.sendLine(client, Buffer.from(`{"jsonrpc":"2.0","id":${request.idSpelling},${outcome}}\n`))
+    if (client.state === 'half-closed') this.host.maybeFinish(client)
+  }
+
+  answerQuestion(worker: Worker, idSpelling: string, result: string): void {
+    this.flow.sendLine(worker, Buffer.from(`{"jsonrpc":"2.0","id":${idSpelling},"result":${result}}\n`))
   }
 
   refuseQuestion(worker: Worker, idSpelling: string, reason: Reason): void {
@@ -129,44 +175,64 @@ export class Switchboard {
     this.host.closeClient(client)
   }
 
-  /** A request of the bus's own to a worker; the envelope holds the answer when `onAnswer` is called. */
-  ask(worker: Worker, method: string, params: unknown, onAnswer: (isResult: boolean) => void): void {
-    const { key } = this.core.requests.openOwn(worker, onAnswer)
-    this.tell(worker, { jsonrpc: '2.0', id: key, method, params })
+  // ---- the bus's own words to workers ----
+
+  /** A request of the bus's own that nobody waits for: its row is forgotten after a while. */
+  ask(worker: Worker, message: OwnRequest, onAnswer: OnAnswer = () => {}): void {
+    this.#askWithin(FIXED.ownRequestMs, worker, message, onAnswer)
   }
 
-  tell(worker: Worker, message: Record<string, unknown>): void {
+  /** A request of the bus's own that others wait for: a worker that does not answer in the time it has to start is ended. */
+  await(worker: Worker, message: OwnRequest, onAnswer: OnAnswer): void {
+    const request = this.#askWithin(worker.pool.spec.startTimeoutMs, worker, message, onAnswer)
+    request.isAwaited = true
+    worker.awaitedCount++
+  }
+
+  #askWithin(waitMs: number, worker: Worker, { method, params }: OwnRequest, onAnswer: OnAnswer): Request {
+    const { core } = this
+    const wasIdle = !worker.owesAnswer
+    const request = core.owed.openOwn(worker, onAnswer)
+    if (wasIdle) worker.lastActivityMs = core.nowMs
+    if (waitMs > 0) request.timer = core.timers.set(core.nowMs + waitMs, () => this.#unanswered(request, worker))
+    this.tell(worker, { jsonrpc: '2.0', id: request.key, method, params })
+    return request
+  }
+
+  #unanswered(request: Request, worker: Worker): void {
+    this.core.owed.settle(request)
+    if (!request.isAwaited || !worker.isAlive) return
+    const why = 'it did not answer the handshake within start_timeout_sec'
+    this.supervisor.endBroken(worker, 'worker_exited', { why })
+  }
+
+  tell(worker: Worker, message: Detail): void {
     this.flow.sendLine(worker, Buffer.from(`${JSON.stringify(message)}\n`))
   }
 
   /** The worker is told that nobody waits for the answer any more, in its own words. */
-  tellCancelled(request: Request): void {
-    const cancel = request.tongue?.dialect.cancel
-    if (cancel === undefined || !request.worker.isAlive || request.row?.opens !== undefined || request.row?.isTurn)
-      return
-    const id = spell(request.key)
+  tellCancelled({ dialect, worker, row, key }: Request): void {
+    const cancel = dialect?.table.cancel
+    if (cancel === undefined || !worker?.isAlive || row?.opens !== undefined || row?.isTurn) return
+    const id = spell(key)
     const line = `{"jsonrpc":"2.0","method":${JSON.stringify(cancel.method)},"params":{"${cancel.key}":${id}}}\n`
-    this.flow.sendLine(request.worker, Buffer.from(line))
+    this.flow.sendLine(worker, Buffer.from(line))
   }
 
   /** Nothing more is owed for the request (contract: the promise); what waited for its end goes on. */
   waive(request: Request): void {
-    const { client, worker } = request
-    if (client === undefined) return
-    this.core.requests.waive(request)
+    const { client, worker, route } = request
+    if (client === undefined || request.isSettled) return
+    this.core.owed.waive(request)
     this.flow.excuse(client, request.clientKey)
     this.observation.failed(request)
-    this.supervisor.maybeDismiss(worker)
+    if (worker !== undefined) this.supervisor.maybeDismiss(worker)
+    if (route !== undefined) this.waiting.withdraw(route)
     if (client.state === 'half-closed') this.host.maybeFinish(client)
   }
+}
 
-  /** The session a message names, wherever it may. */
-  sessionNamed(): string | undefined {
-    const { envelope } = this
-    return envelope.text(FIELD.sessionId) ?? envelope.text(FIELD.paramsSessionId)
-  }
-
-  textOf(field: Field): string | undefined {
-    return this.envelope.text(field)
-  }
+/** The session a message names, wherever it may. */
+export function sessionNamed(line: Envelope): SessionId | undefined {
+  return line.text(FIELD.sessionId) ?? line.text(FIELD.paramsSessionId)
 }

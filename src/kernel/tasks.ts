@@ -1,20 +1,18 @@
 /**
- * Tasks that answers announce: whose they are, and the progress tokens that live as long as they do (mcp.md 1.3).
+ * Tasks that answers announce: whose they are, and the progress tokens that live as long as they do (spec M12, M20).
  *
  * A task belongs to whoever started it. Its token outlives the answer that announced it, and no longer than the task or its
  * client; both tables are bounded.
  */
+import { FIXED } from './limits.ts'
+import type { Request } from './owed.ts'
 import type { Client, Worker } from './peers.ts'
-import type { Request } from './requests.ts'
-
-const MAX_TASKS = 10_000
-const OVER: ReadonlySet<unknown> = new Set(['completed', 'failed', 'cancelled'])
 
 /** The answer to `request` announces the task. */
 export function beginTask(worker: Worker, taskId: string, client: Client, request: Request): void {
   if (worker.tasks.has(taskId)) return
   worker.tasks.set(taskId, client)
-  if (worker.tasks.size > MAX_TASKS) for (const oldest of worker.tasks.keys()) return forgetTask(worker, oldest)
+  if (worker.tasks.size > FIXED.maxTasks) for (const oldest of worker.tasks.keys()) return forgetTask(worker, oldest)
   if (request.token === undefined || worker.tokens.has(request.token)) return
   worker.tokens.set(request.token, request)
   worker.taskTokens.set(taskId, request)
@@ -26,10 +24,6 @@ export function endTask(worker: Worker, taskId: string): void {
   if (request === undefined) return
   worker.taskTokens.delete(taskId)
   if (worker.tokens.get(request.token!) === request) worker.tokens.delete(request.token!)
-}
-
-export function isOver(status: unknown): boolean {
-  return OVER.has(status)
 }
 
 function forgetTask(worker: Worker, taskId: string): void {

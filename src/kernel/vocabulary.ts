@@ -15,10 +15,12 @@ export type SessionId = string
 
 /** How a pool's workers are divided among clients (contract 6.7). */
 export type Sharing = 'shared' | 'isolated' | 'lease'
+/** What goes to the next worker in turn: a connection with all its sessions, or each new session (contract 6.6). */
+export type Balance = 'connection' | 'session'
 /** Whether a worker that exits comes back (contract 7.2). */
 export type RestartPolicy = 'always' | 'on-failure' | 'never'
 /** What a pool's workers speak; `auto` recognises it from the first message of each connection. */
-export type Protocol = 'auto' | 'plain' | 'acp' | 'mcp'
+export type Protocol = 'auto' | 'plain' | (string & {})
 /** MCP with the initialize handshake (legacy) or with per-request `_meta` (modern). */
 export type Era = 'auto' | 'legacy' | 'modern'
 
@@ -28,6 +30,10 @@ export interface PoolSpec {
   readonly instances: number
   readonly maxInstances: number
   readonly sharing: Sharing
+  /** Left out: `connection`. */
+  readonly balance?: Balance
+  /** The pool that serves where this one has no worker; chains of them end. */
+  readonly fallback?: PoolId
   readonly protocol: Protocol
   readonly era: Era
   readonly restart: RestartPolicy
@@ -43,7 +49,7 @@ export interface PoolSpec {
   readonly limits: Limits
   /** Traffic of this pool is recorded in the trace store. */
   readonly trace: boolean
-  /** Its processes live for one call each and are not the kernel's: only the gateway starts them (aio.md 3.2). */
+  /** Its processes live for one call each and are not the kernel's: only the gateway starts them (spec N10). */
   readonly isAioOnly?: boolean
   /** Changes whenever anything of the pool changes, command line included: reload compares it (contract 7.5). */
   readonly revision: string
@@ -54,7 +60,7 @@ export interface BusSpec {
   readonly pools: readonly PoolSpec[]
   readonly defaultPool: PoolId | undefined
   readonly limits: Limits
-  /** What is handed to the gateway instead of being routed: methods of the bus, or all that name an agent (aio.md 3.1). */
+  /** What is handed to the gateway instead of being routed: methods of the bus, or all that name an agent (spec N1). */
   readonly gateway?: 'off' | 'bus' | 'all'
   /** Left out: messages name their pool by `pool` (contract 6.3). */
   readonly addressing?: Addressing
@@ -70,6 +76,10 @@ export interface Addressing {
   /** The result, as JSON, of a handshake that names no pool. */
   readonly welcome: string
 }
+
+/** Who a client is; whoever comes through a door that tells nobody apart is the same one. */
+export type Principal = string
+export const LOCAL: Principal = 'local'
 
 /** Where a client connected; what it may ask of the bus itself depends on it. `internal`: an exchange of the gateway's. */
 export type Door = 'stdio' | 'unix' | 'tcp' | 'internal'

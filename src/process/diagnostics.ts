@@ -4,6 +4,7 @@
  * It never asks the worker to wait: bytes beyond the length of a line and lines beyond the rate are counted and forgotten,
  * and the count is told. What comes out is printable: control characters are escaped.
  */
+import { printable } from '../wire/printable.ts'
 
 export interface DiagnosticLimits {
   readonly maxLineBytes: number
@@ -15,13 +16,6 @@ export const DIAGNOSTIC_LIMITS: DiagnosticLimits = { maxLineBytes: 8 * 1024, max
 const NEWLINE = 10
 const RETURN = 13
 const WINDOW_MS = 1_000
-/** C0, DEL, C1, line separators, and the marks that turn the direction of writing around. */
-const UNPRINTABLE = /[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
-
-/** Writes `text` so that a terminal shows it and does nothing else. */
-export function escapeControls(text: string): string {
-  return text.replace(UNPRINTABLE, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
-}
 
 export class DiagnosticLines {
   readonly #tell: (line: string) => void
@@ -69,7 +63,7 @@ export class DiagnosticLines {
     this.#heldBytes = 0
     this.#cutBytes = 0
     if (bytes <= 0 || !this.#admit()) return
-    const text = escapeControls(this.#held.toString('utf8', 0, bytes))
+    const text = printable(this.#held.toString('utf8', 0, bytes))
     this.#tell(cutBytes === 0 ? text : `${text}... (${cutBytes} more bytes)`)
   }
 

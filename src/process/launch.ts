@@ -6,7 +6,12 @@ export interface Launch {
   /** The whole environment of the worker; nothing is added to it. */
   readonly env: Readonly<Record<string, string>>
   readonly cwd: string
+  /** What its three standard descriptors are; left out: what the runtime makes. */
+  readonly pipes?: PipeKind
 }
+
+/** `fifo`: real pipes, so that the worker can open `/dev/stdin`, `/dev/stdout` and `/dev/stderr` by name. */
+export type PipeKind = 'default' | 'fifo'
 
 /** Names neither arguments nor environment: secrets live there. */
 export interface SpawnFailure {

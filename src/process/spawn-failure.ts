@@ -7,6 +7,7 @@
 import { accessSync, constants, statSync } from 'node:fs'
 import { isAbsolute, join, resolve } from 'node:path'
 import type { Launch, SpawnFailure } from './launch.ts'
+import { NoFifos } from './pipes.ts'
 
 /** Where the system looks when the worker's environment has no PATH. */
 const DEFAULT_PATH = '/bin:/usr/bin'
@@ -28,6 +29,7 @@ const EXPLAINED: Readonly<Record<string, (launch: Launch) => string>> = {
 /** The reason why `launch` could not be executed, given what the system answered. */
 export function explainSpawnFailure(error: unknown, launch: Launch): SpawnFailure {
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error'
+  if (error instanceof NoFifos) return { code, reason: error.message }
   const explain = EXPLAINED[code]
   return { code, reason: explain ? explain(launch) : `the system refused to execute ${launch.command} (${code})` }
 }

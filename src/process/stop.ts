@@ -1,6 +1,7 @@
 /**
  * Ends a worker and everything in its process group: end of stdin, SIGTERM, SIGKILL, with a pause between two steps
- * (contract 7.4), and what a worker leaves behind when it exits by itself (7.1).
+ * (contract 7.4), and what a worker leaves behind when it exits by itself (7.1). Who does not listen any more is not
+ * talked to: it may begin with a later step.
  *
  * Steps go forwards only, so asking twice changes nothing. A group is signalled only while it is known to be there: its
  * number belongs to us as long as one of its members is there, and not a moment longer.
@@ -54,6 +55,11 @@ export class GroupEnd {
   /** Begins with the end of stdin and goes on from there until the group is gone. */
   begin(): void {
     this.#enter('stdin')
+  }
+
+  /** Begins with SIGTERM, sent before this returns, and goes on from there. */
+  terminate(): void {
+    this.#enter('term')
   }
 
   /** Goes straight to SIGKILL; the signal is sent before this returns. */

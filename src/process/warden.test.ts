@@ -1,11 +1,14 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
-import { constants } from 'node:os'
+import { mkdtemp, realpath, rm } from 'node:fs/promises'
+import { constants, tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { type Compiled, compile } from '../../test/fixtures/process/compile.ts'
+import { killHard, processesWorkingIn } from '../../test/support/processes.ts'
 import { isGroupAlive, killGroup } from './group.ts'
 import { spawnWorker } from './spawn.ts'
 import { Warden } from './warden.ts'
@@ -29,7 +32,8 @@ function guard(shell = '/bin/sh'): { warden: Warden; troubles: string[] } {
 }
 
 async function startStubborn(): Promise<WorkerProcess> {
-  const launch = { command: '/bin/sh', args: [fixture('stubborn.sh')], env: { PATH: '/usr/bin:/bin' }, cwd: '/' }
+  const env = { PATH: '/usr/bin:/bin' }
+  const launch = { command: '/bin/sh', args: [fixture('stubborn.sh')], env, cwd: '/' }
   const worker = spawnWorker(launch, { timing: { stepMs: 100, lastMs: 1_000 } })
   workers.push(worker)
   await once(worker.stdout, 'data')
@@ -79,11 +83,43 @@ describe.each(SHELLS)('5.4 the bus is killed, the warden runs in %s', (shell) =>
     const told = JSON.parse(String(said)) as { groups: number[]; warden: number }
     const { warden } = told
     groups = told.groups
-    expect(await Promise.all([...groups, warden].map(lives))).toEqual([true, true, true, true])
+    expect(await Promise.all([...groups, warden].map(lives))).toEqual(Array(5).fill(true))
     expect(await until(() => ignoresSigterm(warden), 2_000)).toBe(true)
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.kill(warden, signal)
     bus.kill('SIGKILL')
     expect(await gone([...groups, warden], 3_000)).toBe(true)
+  })
+})
+
+describe.runIf(process.platform === 'linux')('5.4 the bus is killed while it starts workers', () => {
+  const KILLS = 60
+  const AT_A_TIME = 10
+  const START_MS = 25
+  let compiled: Compiled
+  let folder: string
+  beforeAll(async () => {
+    compiled = await compile('process/spawn.ts', 'process/warden.ts')
+    folder = await realpath(await mkdtemp(join(tmpdir(), 'stdio-bus-warden-')))
+  })
+  afterAll(async () => {
+    for (const pid of processesWorkingIn(folder)) killHard(pid)
+    await Promise.all([compiled.remove(), rm(folder, { recursive: true })])
+  })
+
+  async function killAtStart(): Promise<void> {
+    const bus = spawn(process.execPath, [fixture('bus-to-kill-at-start.mjs'), compiled.folder, folder])
+    await once(bus.stdout, 'data')
+    const momentMs = performance.now() + Math.random() * START_MS
+    while (performance.now() < momentMs);
+    bus.kill('SIGKILL')
+    await once(bus, 'exit')
+  }
+
+  it(`no worker is left, however early: ${KILLS} kills`, { timeout: 120_000 }, async () => {
+    for (let kills = 0; kills < KILLS; kills += AT_A_TIME) {
+      for (let count = 0; count < AT_A_TIME; count++) await killAtStart()
+      expect(await until(() => processesWorkingIn(folder).length === 0, 15_000)).toBe(true)
+    }
   })
 })
 
@@ -107,6 +143,8 @@ describe.each(SHELLS)('the warden in %s', (shell) => {
     const pid = warden.pid!
     warden.add(worker.pid!)
     warden.remove(worker.pid!)
+    // A start that failed.
+    warden.expect()
     warden.close()
     expect(await gone([pid], 500)).toBe(true)
     expect(await lives(worker.pid!)).toBe(true)

@@ -2,28 +2,47 @@
  * Ends the groups of all workers when the bus itself is killed and can no longer do so (contract 5.4).
  *
  * One tiny shell process, in a session of its own, reads group numbers from a pipe that only the bus holds; when the pipe
- * ends, for whatever reason, it ends every group still listed. It is told nothing but numbers, and its script is fixed.
- * Should it die, another takes its place with the current list.
+ * ends, for whatever reason, it ends every group still listed. The number of a group is known only when its program runs
+ * already; so before each start the warden hears of a mark that the new process will carry in its environment, and looks
+ * for it should the bus be killed before it could tell the number. It is told nothing but numbers, and its script is
+ * fixed. Should it die, another takes its place with the current list.
  */
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import type { Socket } from 'node:net'
 import type { Writable } from 'node:stream'
 
-/** A number that is no group of a worker is passed over: `kill -- -1` would be every process of the user. */
+/** The variable that tells the process of a worker from all others until its group is known. */
+const MARK_NAME = 'STDIO_BUS_WORKER'
+
+/**
+ * A number that is no group of a worker is passed over: `kill -- -1` would be every process of the user. A process that is
+ * between its fork and its program carries no mark yet, so it is looked for twice.
+ */
 const SCRIPT = `
 trap '' HUP INT QUIT TERM
 groups=' '
+expected=
+add() { case $1 in '' | 0* | 1 | *[!0-9]*) ;; *) groups="$groups$1 " ;; esac; }
+find_expected() {
+  [ -n "$expected" ] || return
+  for file in $(grep -ls -e "${MARK_NAME}=$1-$expected-" /proc/[0-9]*/environ); do
+    read -r stat < "\${file%environ}stat" && set -- "$1" \${stat##*) } && add "$4"
+  done
+}
 while IFS= read -r line; do
   group=\${line#?}
-  case $group in '' | 0* | 1 | *[!0-9]*) continue ;; esac
   case $line in
-    +*) groups="$groups$group " ;;
+    +*) add "$group"; expected= ;;
     -*) case $groups in *" $group "*) groups="\${groups%%" $group "*} \${groups#*" $group "}" ;; esac ;;
+    '?'*) expected=$group ;;
   esac
 done
-[ "$groups" = ' ' ] && exit 0
+find_expected "$1"
+[ "$groups$expected" = ' ' ] && exit 0
 for group in $groups; do kill -s TERM -- "-$group"; done
 sleep 1
+find_expected "$1"
 for group in $groups; do kill -s KILL -- "-$group"; done
 `
 
@@ -43,6 +62,8 @@ type Shell = ChildProcessByStdio<Writable, null, null>
 export class Warden {
   readonly #options: WardenOptions
   readonly #groups = new Set<number>()
+  readonly #name = randomBytes(8).toString('hex')
+  #marks = 0
   #shell: Shell | undefined
   #startedMs = 0
   #pauseMs = FIRST_PAUSE_MS
@@ -59,6 +80,13 @@ export class Warden {
     return this.#shell?.pid
   }
 
+  /** A process is about to be started, and `add` will tell its number: the variables to start it with. */
+  expect(): Readonly<Record<string, string>> {
+    const mark = ++this.#marks
+    this.#shell?.stdin.write(`?${mark}\n`)
+    return { [MARK_NAME]: `${this.#name}-${mark}-` }
+  }
+
   add(pgid: number): void {
     this.#groups.add(pgid)
     this.#shell?.stdin.write(`+${pgid}\n`)
@@ -72,7 +100,8 @@ export class Warden {
   close(): void {
     this.#closed = true
     clearTimeout(this.#restart)
-    this.#shell?.stdin.end()
+    // Nobody is being started now, and a start that failed has left nobody to look for.
+    this.#shell?.stdin.end('?\n')
   }
 
   #start(): void {
@@ -85,7 +114,7 @@ export class Warden {
   }
 
   #spawn(): Shell {
-    return spawn(this.#options.shell ?? '/bin/sh', ['-c', SCRIPT, 'stdio-bus-warden'], {
+    return spawn(this.#options.shell ?? '/bin/sh', ['-c', SCRIPT, 'stdio-bus-warden', this.#name], {
       cwd: '/',
       env: { PATH: `/usr/bin:/bin:${process.env['PATH'] ?? ''}` },
       detached: true,

@@ -4,15 +4,19 @@
  * It frames nothing and decides nothing: when to stop and whether to start another is the kernel's. Its group is announced
  * to the watch as long as anybody is left in it. The first reason to stop wins and is kept.
  */
-import type { ChildProcessWithoutNullStreams } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { EventEmitter } from 'node:events'
-import { Socket } from 'node:net'
+import type { Socket } from 'node:net'
+import type { Readable } from 'node:stream'
 import { DiagnosticLines } from './diagnostics.ts'
 import type { Exit, SpawnFailure } from './launch.ts'
+import { asSocket, type WorkerPipes } from './pipes.ts'
 import { GroupEnd, STOP_TIMING, type StopTiming } from './stop.ts'
 
 /** Hears which groups are to be ended if the bus itself is killed; the warden is one. */
 export interface GroupWatch {
+  /** A process is about to be started: the variables that let it be found before its group is known. */
+  expect(): Readonly<Record<string, string>>
   add(pgid: number): void
   remove(pgid: number): void
 }
@@ -33,6 +37,12 @@ export interface WorkerEvents {
   diagnostic: [line: string]
 }
 
+/** A process that runs, and our ends of its pipes. */
+export interface Running extends WorkerPipes {
+  readonly child: ChildProcess
+  readonly pid: number
+}
+
 export class WorkerProcess extends EventEmitter<WorkerEvents> {
   /** Also the number of its process group; undefined if it could not be started. */
   readonly pid: number | undefined
@@ -41,17 +51,18 @@ export class WorkerProcess extends EventEmitter<WorkerEvents> {
   readonly #end: GroupEnd | undefined
   #stopReason: string | undefined
 
-  constructor(child: ChildProcessWithoutNullStreams | undefined, options: WorkerOptions = {}) {
+  constructor(running: Running | undefined, options: WorkerOptions = {}) {
     super()
-    this.pid = child?.pid
-    this.stdin = asSocket(child?.stdin)
-    this.stdout = asSocket(child?.stdout)
-    if (child?.pid === undefined) return
-    this.#end = new GroupEnd(child.pid, this.stdin, options.timing ?? STOP_TIMING)
-    this.#watch(child.pid, options.watch)
+    this.pid = running?.pid
+    this.stdin = running?.stdin ?? asSocket(undefined)
+    this.stdout = running?.stdout ?? asSocket(undefined)
+    if (running === undefined) return
+    const { child, pid, stderr } = running
+    this.#end = new GroupEnd(pid, this.stdin, options.timing ?? STOP_TIMING)
+    this.#watch(pid, options.watch)
     this.#follow(child, this.#end)
-    this.#readDiagnostics(child)
-    process.nextTick(() => this.emit('spawned', child.pid!))
+    this.#readDiagnostics(stderr)
+    process.nextTick(() => this.emit('spawned', pid))
   }
 
   /** Why it was told to stop, if it was. */
@@ -63,6 +74,13 @@ export class WorkerProcess extends EventEmitter<WorkerEvents> {
   async stop(reason: string): Promise<void> {
     this.#stopReason ??= reason
     this.#end?.begin()
+    await this.#end?.gone
+  }
+
+  /** SIGTERM to the whole group, sent before this returns, then SIGKILL: for one that does not read any more. */
+  async terminate(reason: string): Promise<void> {
+    this.#stopReason ??= reason
+    this.#end?.terminate()
     await this.#end?.gone
   }
 
@@ -81,8 +99,10 @@ export class WorkerProcess extends EventEmitter<WorkerEvents> {
     })
   }
 
-  #follow(child: ChildProcessWithoutNullStreams, end: GroupEnd): void {
+  #follow(child: ChildProcess, end: GroupEnd): void {
     child.once('exit', (code, signal) => {
+      // The runtime does so for the pipes that it has made.
+      this.stdin.destroy()
       if (!this.stdout.readableFlowing) keepUnread(this.stdout)
       end.leaderExited()
       this.emit('exited', { code, signal })
@@ -90,13 +110,13 @@ export class WorkerProcess extends EventEmitter<WorkerEvents> {
   }
 
   /** Always flowing: a worker never waits for our log. */
-  #readDiagnostics(child: ChildProcessWithoutNullStreams): void {
+  #readDiagnostics(stderr: Readable): void {
     const lines = new DiagnosticLines((line) => this.emit('diagnostic', line))
-    child.stderr.on('data', (chunk: Buffer) => lines.push(chunk))
-    child.stderr.on('error', () => {})
-    child.stderr.once('close', () => lines.end())
+    stderr.on('data', (chunk: Buffer) => lines.push(chunk))
+    stderr.on('error', () => {})
+    stderr.once('close', () => lines.end())
     // A process that has left the group may hold the pipe for ever.
-    this.#end?.gone.then(() => child.stderr.destroy())
+    this.#end?.gone.then(() => stderr.destroy())
   }
 }
 
@@ -104,10 +124,4 @@ export class WorkerProcess extends EventEmitter<WorkerEvents> {
 function keepUnread(stdout: Socket): void {
   // Two ticks: the runtime's own comes after the first and takes effect after the second.
   process.nextTick(() => process.nextTick(() => stdout.pause()))
-}
-
-/** A pipe of the child, or a closed one in its place. A broken pipe is its owner's to hear of, never a crash. */
-function asSocket(stream: unknown): Socket {
-  const socket = stream instanceof Socket ? stream : new Socket().destroy()
-  return socket.on('error', () => {})
 }

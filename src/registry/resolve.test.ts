@@ -14,6 +14,7 @@ import {
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { verifies } from '../../test/conformance/verifies.ts'
 import { tarGz, zip } from '../../test/fixtures/registry/archives.ts'
 import { type IndexServer, startIndexServer } from '../../test/fixtures/registry/index-server.ts'
 import { packAgent } from '../../test/fixtures/registry/pack.ts'
@@ -95,6 +96,7 @@ describe('an agent of an index over http', () => {
   })
 
   it('is refused with a wrong sha256, and nothing is left', async () => {
+    verifies('R3-sha')
     serveIndex(entry('tool', serveBinary('agent.tgz', tarGz(HONEST), { sha256: 'a'.repeat(64) })))
     const fault = await resolveAgent('tool', settings()).catch((error) => error)
     expect(fault).toMatchObject({ reason: 'checksum_mismatch', exitCode: 1 })
@@ -104,6 +106,7 @@ describe('an agent of an index over http', () => {
   })
 
   it('is installed without a sha256, with a warning', async () => {
+    verifies('R3-sha')
     serveIndex(entry('tool', serveBinary('agent.tgz', tarGz(HONEST), { sha256: undefined })))
     await resolveAgent('tool', settings())
     expect(warnings.join()).toContain('has no sha256')
@@ -160,6 +163,7 @@ describe('an agent of an index over http', () => {
 
 describe('an installation', () => {
   it('is made once by many at the same time, and found again', async () => {
+    verifies('R2-once')
     serveIndex(entry('tool', serveBinary('agent.tgz', tarGz(HONEST))))
     const registry = await openRegistry(settings())
     expect(await registry.isInstalled('tool')).toBe(false)
@@ -189,6 +193,7 @@ describe('an installation', () => {
   })
 
   it('is made anew for another version, archive or replaced file, beside the old one', async () => {
+    verifies('R2-beside')
     const tarball = join(folder, 'local.tgz')
     writeFileSync(tarball, readFileSync(alpha))
     serveIndex(entry('alpha', { npx: { package: `file:${tarball}` } }))
@@ -239,6 +244,7 @@ describe('an installation', () => {
 
 describe('the index', () => {
   it('is fetched once within its time to live, and again when asked', async () => {
+    verifies('R1-ttl')
     serveIndex(entry('tool', { npx: { package: 'tool@1.0.0' } }))
     expect((await openRegistry(settings())).catalogue.indexState).toBe('fetched')
     expect((await openRegistry(settings())).catalogue.indexState).toBe('cached')
@@ -248,6 +254,7 @@ describe('the index', () => {
   })
 
   it('leaves out a bad entry, reports it, and says why when it is asked for', async () => {
+    verifies('R1-bad-entry')
     serveIndex(
       entry('good', { npx: { package: 'good@1.0.0' } }),
       entry('bad', { npx: { package: '--registry=evil' } }),
@@ -266,6 +273,7 @@ describe('the index', () => {
   })
 
   it('that never came leaves the built-in one, with the reason', async () => {
+    verifies('R1-offline')
     await server.close()
     const registry = await openRegistry(settings())
     expect(registry.catalogue.indexState).toBe('absent')
@@ -275,6 +283,7 @@ describe('the index', () => {
   })
 
   it('that is no index does not replace the good copy', async () => {
+    verifies('R1-copy')
     serveIndex(entry('tool', { npx: { package: 'tool@1.0.0' } }))
     await openRegistry(settings())
     for (const junk of ['<html>', '{}', '{"agents": 5}', 500]) {
@@ -301,6 +310,7 @@ describe('the index', () => {
   })
 
   it('is not taken over plain http from elsewhere, nor is an archive without a sha256', async () => {
+    verifies('R1-https')
     const index = 'http://registry.test/index.json'
     await expect(openRegistry(settings({ index }))).rejects.toMatchObject({ reason: 'insecure_url', exitCode: 2 })
     const archive = { archive: 'http://registry.test/a.tgz', cmd: 'a' }
@@ -318,6 +328,7 @@ describe('the index', () => {
 
 describe('the choice of a distribution', () => {
   it('prefers the binary of this platform, then npx, and obeys an override', async () => {
+    verifies('R2-preference')
     const both = { ...serveBinary('agent.tgz', tarGz(HONEST)), npx: { package: `file:${alpha}` } }
     const elsewhere = {
       binary: { [ELSEWHERE]: { archive: 'https://x.test/a.tgz', cmd: 'a' } },
@@ -348,6 +359,7 @@ describe('the choice of a distribution', () => {
 
 describe('the agents file', () => {
   it('replaces an agent of the index, adds others, and may name a command of this machine', async () => {
+    verifies('R1-replaces')
     serveIndex(entry('tool', { npx: { package: 'tool@1.0.0' } }))
     const agentsFile = writeAgents(
       entry('tool', { npx: { package: `file:${alpha}` } }, '2.0.0'),

@@ -1,6 +1,7 @@
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { verifies } from '../../test/conformance/verifies.ts'
 import { chooseSources, DEFAULT_INDEX } from './sources.ts'
 
 describe('where the launcher looks', () => {
@@ -19,6 +20,7 @@ describe('where the launcher looks', () => {
     ['agentsFile', 'STDIO_BUS_AGENTS', 'ACP_CUSTOM_AGENTS_PATH'],
     ['credentialsFile', 'STDIO_BUS_CREDENTIALS', 'ACP_API_KEYS_PATH'],
   ] as const)('%s: flag over our variable over the other launcher’s over the configuration', (name, ours, theirs) => {
+    verifies('R1-precedence')
     const flags = { [name]: '/flag' }
     const env = { [ours]: '/ours', [theirs]: '/theirs' }
     const config = { [name]: '/config' }

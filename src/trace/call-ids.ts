@@ -1,5 +1,5 @@
 /**
- * Gives every call of a trace its integer: the client's own where it can, the next free one otherwise (aio.md 3.7).
+ * Gives every call of a trace its integer: the client's own where it can, the next free one otherwise (spec T2).
  *
  * Bounded: for traces not heard of lately only the last number is remembered, and numbering goes on above it.
  */

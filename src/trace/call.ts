@@ -1,11 +1,12 @@
 /**
  * What the trace room is told about a call: its start, its partials and its end.
  *
- * Types only, and the one class that marks ready-made JSON. Whoever reports a call owns these objects no longer than the
+ * Types only; a payload may be a `JsonText`. Whoever reports a call owns these objects no longer than the
  * call to the store lasts: the store takes what it needs at once and never looks at a payload again.
  */
 
-export type CallProtocol = 'aio' | 'acp' | 'mcp'
+/** `aio`, or what a dialect is called. */
+export type CallProtocol = string
 export type CallType = 'stdio' | 'http' | 'mcp'
 
 /** The error of a call as it was answered; `type` is `tool_error` for an MCP result with `isError`. */
@@ -59,13 +60,4 @@ export interface CallEnd {
   readonly nativeMethod?: string | undefined
   readonly target?: string | undefined
   readonly worker?: string | undefined
-}
-
-/** A payload that is JSON text already, so that a router need not parse what it passes on. */
-export class JsonText {
-  readonly text: string
-
-  constructor(text: string) {
-    this.text = text
-  }
 }

@@ -1,7 +1,7 @@
 /**
  * What waits to be written, bounded, and what is given up when more comes than the disk takes.
  *
- * The order of giving up: payloads, then partials, then whole calls (aio.md 3.7). The end of a call that the database
+ * The order of giving up: payloads, then partials, then whole calls (spec T5). The end of a call that the database
  * already has open is never given up: it is one row without payloads, and there are no more of them than open calls.
  */
 import { type CallRecord, losePayload, payloadLength } from './record.ts'

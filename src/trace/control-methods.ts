@@ -1,6 +1,9 @@
 /**
  * The trace questions of the control socket, for whoever assembles it: `traces.list|get|stats|export|tail`.
+ *
+ * An answer is passed on as the text it is: the thread that routes parses nothing of it.
  */
+import { JsonText } from '../wire/ready-json.ts'
 import type { QueryMethod } from './query.ts'
 import type { TraceStore } from './store.ts'
 import { tailItem } from './tail.ts'
@@ -26,7 +29,7 @@ export function traceControlMethods(
     async ({ params }: ControlCall) => {
       const answer = await store.query(method, params)
       if ('fault' in answer) throw refuse(answer.fault.message, answer.fault.data)
-      return JSON.parse(answer.text)
+      return new JsonText(answer.text)
     },
   ])
   return { ...Object.fromEntries(asks), 'traces.tail': (call: ControlCall) => follow(store, call) }

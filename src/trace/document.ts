@@ -1,5 +1,5 @@
 /**
- * Stored rows as the documents that people and programs ask for: the seed's fields first, then the superset (aio.md 1.6, 5).
+ * Stored rows as the documents that people and programs ask for: the seed's fields first, then the superset (spec T3).
  */
 import type { CallError } from './call.ts'
 import { otelTraceId, spanId } from './otel-ids.ts'

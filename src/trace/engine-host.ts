@@ -27,8 +27,12 @@ export function inlineHost(engine = new Engine()): EngineHost {
   let seq = 0
   return {
     async ask(op, params) {
-      const reply = await engine.serve(structuredClone({ seq: ++seq, op, params }) as EngineRequest)
-      return outcomeOf(reply) as never
+      try {
+        const reply = await engine.serve(structuredClone({ seq: ++seq, op, params }) as EngineRequest)
+        return outcomeOf(reply) as never
+      } catch (error) {
+        return { error: describeFailure(error) }
+      }
     },
     end: async () => {},
   }
@@ -65,10 +69,15 @@ export function threadHost(entry: URL = entryOf(import.meta.url)): EngineHost {
       if (broken !== undefined) return Promise.resolve({ error: broken })
       const request = { seq: ++seq, op, params }
       return new Promise((settle) => {
+        try {
+          worker.postMessage(request)
+        } catch (error) {
+          // What cannot be copied to a thread is refused before it is sent.
+          return settle({ error: describeFailure(error) })
+        }
         // A thread that owes a reply keeps the process alive; an idle one does not.
         worker.ref()
         waiting.set(request.seq, settle as (outcome: Outcome<unknown>) => void)
-        worker.postMessage(request)
       })
     },
     async end() {

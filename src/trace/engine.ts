@@ -49,7 +49,15 @@ export interface EngineError {
 export type EngineReply = { seq: number; value: unknown } | { seq: number; error: EngineError }
 
 /** Why a store does not work; the operator is told what to do about each. */
-export type FailureReason = 'in_use' | 'disk_full' | 'disk_error' | 'corrupt' | 'cannot_open' | 'slow' | 'failed'
+export type FailureReason =
+  | 'in_use'
+  | 'disk_full'
+  | 'disk_error'
+  | 'corrupt'
+  | 'cannot_open'
+  | 'not_ours'
+  | 'slow'
+  | 'failed'
 
 const REASONS: Record<number, FailureReason> = {
   [SQLITE.busy]: 'in_use',
@@ -59,7 +67,11 @@ const REASONS: Record<number, FailureReason> = {
   [SQLITE.notDatabase]: 'corrupt',
   [SQLITE.cannotOpen]: 'cannot_open',
 }
-const SYSTEM_REASONS: Record<string, FailureReason> = { ENOSPC: 'disk_full', EDQUOT: 'disk_full' }
+const SYSTEM_REASONS: Record<string, FailureReason> = {
+  ENOSPC: 'disk_full',
+  EDQUOT: 'disk_full',
+  NOT_A_PLAIN_FILE: 'not_ours',
+}
 
 const REMEMBERED_TRACES = 10_000
 

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { verifies } from '../../test/conformance/verifies.ts'
 import { callEnd, callStart, NOON_MS, TRACE } from '../../test/fixtures/trace/calls.ts'
 import type { CallEnd, CallStart } from './call.ts'
 import type { OtlpDocument, OtlpOptions, OtlpSpan } from './export-otlp.ts'
@@ -96,6 +97,7 @@ describe('a span', () => {
   })
 
   it('holds no payload unless asked for', async () => {
+    verifies('T8-payloads')
     const input = { tool: 'area', args: { x: 'SECRET' } }
     const without = await spansOf([[{ ...TOOL, input }, {}]])
     expect(JSON.stringify(without.spans)).not.toContain('SECRET')
@@ -140,6 +142,7 @@ describe('the spans of a trace', () => {
   })
 
   it('keep the trace id of an inbound traceparent', async () => {
+    verifies('T7-foreign')
     const otelTraceId = '0af7651916cd43dd8448eb211c80319c'
     const { spans } = await spansOf([[{ otelTraceId }, {}]])
     expect(spans.map((span) => span.traceId)).toEqual([otelTraceId, otelTraceId])

@@ -53,15 +53,16 @@ export type TraceContext = Pick<TraceDocument, 'trace_id' | 'otel_trace_id'>
 
 type Attributes = Record<string, string | number | boolean | undefined>
 
-/** The whole trace as JSON text. Each span is written as it is made: all of them at once would be a heap of small objects. */
-export function exportOtlp({ trace, calls }: FoundTrace, busInstance: string, options: OtlpOptions = {}): string {
+/** A trace as JSON text, its root with the first of its calls. Each span is written as it is made: all of them at once would be a heap of small objects. */
+export function exportOtlp(found: FoundTrace, busInstance: string, options: OtlpOptions = {}): string {
+  const { trace, calls } = found
   const head = describeHead(trace, busInstance)
-  const known = new Set(calls.map((call) => call.id))
   const rootId = spanId(busInstance, head.trace_id, ROOT_CALL)
-  const spans = head.ended_at === null ? [] : [JSON.stringify(rootSpan(head, busInstance, options))]
+  const hasRoot = head.ended_at !== null && found.isFirst
+  const spans = hasRoot ? [JSON.stringify(rootSpan(head, busInstance, options))] : []
   for (const row of calls) {
     if (row.ended_at === null) continue
-    const hasParent = row.parent_id !== null && known.has(row.parent_id)
+    const hasParent = row.parent_id !== null && found.hasCall(row.parent_id)
     const parent = hasParent ? spanId(busInstance, head.trace_id, row.parent_id ?? ROOT_CALL) : rootId
     spans.push(JSON.stringify(callSpan(describeCall(row, head.trace_id, busInstance), head, parent, options)))
   }

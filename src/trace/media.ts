@@ -1,7 +1,7 @@
 /**
  * Replaces base64 media by its type, size and hash, and leaves everything else as it is.
  *
- * A trace says which picture went where without holding the picture (aio.md 3.7). Three spellings are known: AIO
+ * A trace says which picture went where without holding the picture (spec T6). Three spellings are known: AIO
  * `{type, value}`, MCP `{type, data}` and `{blob}`, and data URLs anywhere. A URL is never followed.
  */
 import { createHash } from 'node:crypto'

@@ -3,7 +3,8 @@
  *
  * Long lines are not parsed, since that would keep others waiting: they are recorded with less detail.
  */
-import { type CallError, JsonText } from './call.ts'
+import { JsonText } from '../wire/ready-json.ts'
+import type { CallError } from './call.ts'
 
 export type JsonRecord = Readonly<Record<string, unknown>>
 
@@ -47,7 +48,7 @@ export function readAnswer(line: Buffer, body: Buffer | undefined): { output: un
   return { output: new JsonText(body.toString()) }
 }
 
-/** An answer as it stands in a trace; a result with `isError` is an error (aio.md 3.8). */
+/** An answer as it stands in a trace; a result with `isError` is an error (spec N8). */
 export function readOutcome(message: JsonRecord): { output: unknown; error?: CallError } {
   const { error, result } = message
   if (error !== undefined && error !== null) return { output: null, error: readError(error) }

@@ -1,8 +1,10 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { verifies } from '../../test/conformance/verifies.ts'
 import type { Observed } from '../kernel/observation.ts'
 import type { WorkerId } from '../kernel/vocabulary.ts'
-import type { CallEnd, CallStart, JsonText } from './call.ts'
+import type { JsonText } from '../wire/ready-json.ts'
+import type { CallEnd, CallStart } from './call.ts'
 import { TrafficObserver } from './observer.ts'
 
 class Notes {
@@ -68,6 +70,7 @@ const newTool = (toolCallId: string, fields: object = {}): Observed =>
 const prompt = (request: number): Observed => opened(request, 'session/prompt', { sessionId: 's' }, 'acp')
 
 test('an MCP request is a trace of one call; its payloads are the bytes that passed', () => {
+  verifies('T9-bytes')
   const { observer, begun, ended } = new Notes()
   const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`
   observer.take(opened(1, 'tools/call', { name: 'area', _meta: { traceparent } }, 'mcp'))

@@ -1,12 +1,13 @@
 /**
  * Makes traces of traffic that passes the bus unchanged: one for each ACP turn or MCP request, with tool calls and questions
- * to the client as children (aio.md 5, "trace": true).
+ * to the client as children (spec T9).
  *
  * It is told what happens, in order, and never in the way: a line it does not understand is passed over. What it remembers
  * is open requests and questions, which the bus bounds, and a bounded number of tool calls for each turn.
  */
 import type { Observed } from '../kernel/observation.ts'
-import { type CallEnd, type CallError, type CallPartial, type CallStart, JsonText } from './call.ts'
+import { JsonText } from '../wire/ready-json.ts'
+import type { CallEnd, CallError, CallPartial, CallStart } from './call.ts'
 import {
   isRecord,
   type JsonRecord,

@@ -1,5 +1,5 @@
 /**
- * The W3C ids of traces and calls, derived and never drawn: the same call has the same span id in every export (aio.md 3.7).
+ * The W3C ids of traces and calls, derived and never drawn: the same call has the same span id in every export (spec T7).
  */
 import { hash } from 'node:crypto'
 

@@ -2,7 +2,7 @@
  * Every attribute name and constant of the OTLP export, pinned in one place.
  *
  * The GenAI and MCP conventions are still in development and have broken before: when they move, this file moves, and
- * nothing else (aio.md 2.1).
+ * nothing else (spec T7).
  */
 
 export const SERVICE_NAME = 'stdio-bus'

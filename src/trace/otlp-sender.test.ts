@@ -1,6 +1,7 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
+import { verifies } from '../../test/conformance/verifies.ts'
 import { callEnd, callStart, NOON_MS, TRACE } from '../../test/fixtures/trace/calls.ts'
 import type { OtlpDocument, OtlpSpan } from './export-otlp.ts'
 import { LiveExport } from './live-export.ts'
@@ -57,6 +58,17 @@ function makeSender(endpoint: string, options: Partial<SenderOptions> = {}): { s
 }
 
 describe('the sender', () => {
+  it('loses a batch that cannot be written, and goes on', async () => {
+    const collector = await startCollector()
+    const { sender, states } = makeSender(collector.endpoint)
+    sender.add({ ...spanNamed('odd'), kind: 3n } as never)
+    await expect.poll(() => sender.dropped).toBe(1)
+    sender.add(spanNamed('even'))
+    await expect.poll(() => namesOf(collector)).toEqual(['even'])
+    expect(states).toEqual([expect.stringContaining('failed'), expect.stringContaining('ok')])
+    await sender.close()
+  })
+
   it('sends spans in batches with the headers it was given', async () => {
     const collector = await startCollector()
     const { sender } = makeSender(collector.endpoint, { headers: { authorization: 'Basic x' } })
@@ -108,6 +120,7 @@ describe('the sender', () => {
   })
 
   it('keeps no more than its bound while nobody is there, the newest', async () => {
+    verifies('T8-bound')
     const { sender, states } = makeSender('http://127.0.0.1:1/v1/traces', {
       maxQueued: 10,
       headers: { authorization: 'SECRET' },

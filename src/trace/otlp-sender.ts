@@ -74,7 +74,11 @@ export class OtlpSender {
 
   async #drain(): Promise<void> {
     while (this.#queue.length > 0 && !this.#stop.signal.aborted) {
-      await this.#deliver(this.#queue.splice(0, BATCH_SPANS))
+      const spans = this.#queue.splice(0, BATCH_SPANS)
+      await this.#deliver(spans).catch((error) => {
+        this.dropped += spans.length
+        this.#report(describe(error))
+      })
     }
   }
 

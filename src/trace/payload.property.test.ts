@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
+import { verifies } from '../../test/conformance/verifies.ts'
 import { payloadKeeper } from './payload.ts'
 
 const SECRET = 'S3CRET-never-shown'
@@ -23,6 +24,7 @@ const { value: document } = fc.letrec<{ value: unknown }>((tie) => ({
 }))
 
 it('no value of a configured key survives, wherever it is and however the key is spelled', () => {
+  verifies('T6-redact')
   const keep = payloadKeeper({ redact: ['password', 'API_Key'], payloadBytes: 1_000_000 })
   fc.assert(
     fc.property(document, (value) => {

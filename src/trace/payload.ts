@@ -4,7 +4,7 @@
  * Redaction comes before the cut, so no part of a secret survives at the edge. What is kept is always valid JSON. The walk
  * is bounded in depth: what lies deeper is not kept, because it was not looked at.
  */
-import { JsonText } from './call.ts'
+import { JsonText } from '../wire/ready-json.ts'
 import { digestItem, digestText, mayHoldMedia } from './media.ts'
 
 export interface PayloadPolicy {

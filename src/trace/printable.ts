@@ -1,10 +1,8 @@
 /**
  * Makes text of peers safe to show: on a terminal, in a picture. Nothing a peer wrote moves the cursor or breaks markup.
  */
+import { printable as escapeUnprintable } from '../wire/printable.ts'
 
-/** Controls, line separators, marks that reorder text, and halves of characters. */
-const UNPRINTABLE =
-  /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff0-\uffff]|\p{Cs}/gu
 const WIDE =
   /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation}|[\u{20000}-\u{3fffd}]/u
 /** Everyday text, and the frames, blocks and marks that trees are drawn with: one column each, nothing to escape. */
@@ -16,7 +14,7 @@ const MAX_SCANNED = 4_096
 
 /** The text with everything that does not print written as an escape. */
 export function printable(text: string): string {
-  return text.slice(0, MAX_SCANNED).replace(UNPRINTABLE, (char) => `\\u{${(char.codePointAt(0) ?? 0).toString(16)}}`)
+  return escapeUnprintable(text.slice(0, MAX_SCANNED))
 }
 
 /** How many columns a terminal needs for it. */

@@ -32,6 +32,7 @@ export type Read<T> = { readonly value: T } | { readonly fault: QueryFault }
 export const DEFAULT_LIST_LIMIT = 50
 export const MAX_LIST_LIMIT = 1_000
 const MAX_TEXT = 256
+const CURSOR = 'the next_cursor of an earlier answer'
 
 /** A call's status is accepted for its trace's: people think in both. */
 const STATUSES = new Map<unknown, TraceStatus>([
@@ -63,13 +64,14 @@ const READERS: Record<string, { to: string; read: Reader; allowed: string }> = {
   },
   cursor: {
     to: 'before',
-    read: (value) => (typeof value === 'string' && /^[1-9][0-9]{0,14}$/.test(value) ? Number(value) : REFUSED),
-    allowed: 'the next_cursor of an earlier answer',
+    read: (value) => (typeof value === 'string' && /^[1-9][0-9]{0,15}$/.test(value) ? Number(value) : REFUSED),
+    allowed: CURSOR,
   },
 }
 
 const LIST_KEYS = ['agent', 'method', 'protocol', 'status', 'since', 'until', 'limit', 'cursor']
 const RANGE_KEYS = ['since', 'until']
+const PART_KEYS = ['limit', 'cursor']
 
 export function readListFilter(params: unknown): Read<ListFilter> {
   const read = readKeys(params, LIST_KEYS)
@@ -81,9 +83,25 @@ export function readTimeRange(params: unknown): Read<TimeRange> {
   return readKeys(params, RANGE_KEYS)
 }
 
-export function readTraceId(params: unknown): Read<string> {
+/** A part of a trace: its calls in order of start, after the one that ended the part before. */
+export interface TracePart {
+  readonly traceId: string
+  readonly limit: number
+  /** The id of the last call of an earlier part. */
+  readonly after?: number
+}
+
+export function readTracePart(params: unknown): Read<TracePart> {
   const traceId = (params as { trace_id?: unknown } | null | undefined)?.trace_id
-  return typeof traceId === 'string' ? { value: traceId } : badParam('trace_id', 'the id of a trace')
+  if (typeof traceId !== 'string') return badParam('trace_id', 'the id of a trace')
+  const read = readKeys(params, PART_KEYS) as Read<{ before?: number; limit?: number }>
+  if ('fault' in read) return read
+  const { before: after, limit = MAX_LIST_LIMIT } = read.value
+  return { value: { traceId, limit, ...(after === undefined ? {} : { after }) } }
+}
+
+export function badCursor(): { fault: QueryFault } {
+  return badParam('cursor', CURSOR)
 }
 
 export function badParam(param: string, allowed: string): { fault: QueryFault } {

@@ -1,24 +1,27 @@
 /**
- * The questions that can be put to traces, wherever they are kept: list, get, stats, export (aio.md 5, "Trace methods").
+ * The questions that can be put to traces, wherever they are kept: list, get, stats, export (spec T4, N21).
  *
- * Answers are JSON text, because most of a trace is payload text that nobody here needs to understand. A question never
- * changes anything.
+ * Answers are JSON text, because most of a trace is payload text that nobody here needs to understand, and they are short:
+ * what does not fit says where it goes on (`next_cursor`). A question never changes anything.
  */
 import { summarize } from './document.ts'
 import { exportAio } from './export-aio.ts'
 import { exportOtlp, type OtlpOptions } from './export-otlp.ts'
+import type { CallPage } from './page.ts'
 import {
+  badCursor,
   badParam,
   type ListFilter,
   type QueryFault,
   type Read,
   readListFilter,
   readTimeRange,
-  readTraceId,
+  readTracePart,
   type TimeRange,
+  type TracePart,
   unknownTrace,
 } from './query-params.ts'
-import type { CallRow, TraceRow } from './row.ts'
+import type { TraceRow } from './row.ts'
 
 /** Where traces are kept: the database, or the memory of recent ones. */
 export interface TraceSource {
@@ -26,16 +29,19 @@ export interface TraceSource {
   readonly busInstance: string
   /** Newest first, one more than the limit when there are more. */
   listTraces(filter: ListFilter): TraceRow[]
-  /** With its calls in order of start; `bare` ones have no payloads. */
-  findTrace(traceId: string, detail: Detail): FoundTrace | undefined
+  /** With some of its calls, in order of start; `bare` ones have no payloads. */
+  findTrace(part: TracePart, detail: Detail): FoundTrace | 'no such call' | undefined
   sumAgents(range: TimeRange): AgentSum[]
 }
 
 export type Detail = 'bare' | 'whole'
 
-export interface FoundTrace {
+export interface FoundTrace extends CallPage {
   readonly trace: TraceRow
-  readonly calls: CallRow[]
+  /** The trace begins with these calls. */
+  readonly isFirst: boolean
+  /** The trace has a call of that id, among these or not. */
+  hasCall(id: number): boolean
 }
 
 export interface AgentSum {
@@ -71,14 +77,20 @@ function list(source: TraceSource, params: unknown): Answer {
 
 function get(source: TraceSource, params: unknown): Answer {
   const found = find(source, params, 'whole')
-  return 'fault' in found ? found : { text: exportAio(found.value, source.busInstance) }
+  return 'fault' in found ? found : paged(exportAio(found.value, source.busInstance), found.value)
 }
 
 function find(source: TraceSource, params: unknown, detail: Detail): Read<FoundTrace> {
-  const traceId = readTraceId(params)
-  if ('fault' in traceId) return traceId
-  const value = source.findTrace(traceId.value, detail)
-  return value === undefined ? unknownTrace(traceId.value) : { value }
+  const part = readTracePart(params)
+  if ('fault' in part) return part
+  const value = source.findTrace(part.value, detail)
+  if (value === 'no such call') return badCursor()
+  return value === undefined ? unknownTrace(part.value.traceId) : { value }
+}
+
+/** The text of a document, with the way to the rest of it. */
+function paged(text: string, { next }: FoundTrace): Answer {
+  return { text: next === undefined ? text : `${text.slice(0, -1)},"next_cursor":"${next}"}` }
 }
 
 function stats(source: TraceSource, params: unknown): Answer {
@@ -100,7 +112,7 @@ const EXPORTS: Record<string, Ask> = {
   aio: get,
   'otlp-json': (source, params, otlp) => {
     const found = find(source, params, otlp.payloads ? 'whole' : 'bare')
-    return 'fault' in found ? found : { text: exportOtlp(found.value, source.busInstance, otlp) }
+    return 'fault' in found ? found : paged(exportOtlp(found.value, source.busInstance, otlp), found.value)
   },
 }
 

@@ -5,8 +5,9 @@
  */
 
 import { roundMs, traceStatus } from './document.ts'
-import type { AgentSum, FoundTrace, TraceSource } from './query.ts'
-import type { ListFilter, TimeRange } from './query-params.ts'
+import { takePage } from './page.ts'
+import type { AgentSum, TraceSource } from './query.ts'
+import type { ListFilter, TimeRange, TracePart } from './query-params.ts'
 import { type CallRecord, payloadLength } from './record.ts'
 import type { CallRow, TraceRow } from './row.ts'
 import { type Keep, keepPayloads } from './row-payloads.ts'
@@ -85,11 +86,16 @@ export class RecentTraces implements TraceSource {
     return found
   }
 
-  findTrace(traceId: string): FoundTrace | undefined {
+  findTrace({ traceId, after, limit }: TracePart): ReturnType<TraceSource['findTrace']> {
     const trace = this.#traces.get(traceId)
     if (trace === undefined) return undefined
-    const calls = trace.records.map((record) => this.#toCallRow(record))
-    return { trace: toTraceRow(trace), calls: calls.sort((a, b) => a.started_at - b.started_at) }
+    const records = inOrderOfStart(trace.records)
+    const from = after === undefined ? 0 : records.findIndex(({ row }) => row.id === after) + 1
+    if (after !== undefined && from === 0) return 'no such call'
+    const page = takePage(records.slice(from, from + limit + 1), limit, (record) => this.#toCallRow(record))
+    let known: ReadonlySet<number> | undefined
+    const hasCall = (id: number): boolean => (known ??= new Set(records.map(({ row }) => row.id))).has(id)
+    return { trace: toTraceRow(trace), isFirst: after === undefined, hasCall, ...page }
   }
 
   sumAgents({ sinceMs = 0, untilMs = Number.POSITIVE_INFINITY }: TimeRange): AgentSum[] {
@@ -143,6 +149,12 @@ export class RecentTraces implements TraceSource {
     const row = { ...record.row, flags: record.row.flags | record.forgotten }
     return { ...row, ...keepPayloads(row, this.#keep) }
   }
+}
+
+/** They came in that order, unless the clock was set back. */
+function inOrderOfStart(records: readonly CallRecord[]): readonly CallRecord[] {
+  const isSorted = records.every(({ row }, at) => at === 0 || records[at - 1]!.row.started_at <= row.started_at)
+  return isSorted ? records : [...records].sort((a, b) => a.row.started_at - b.row.started_at)
 }
 
 function toTraceRow(trace: RecentTrace): TraceRow {

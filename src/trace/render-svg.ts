@@ -2,7 +2,7 @@
  * The execution graph of a trace as SVG: a card per call, from left to right by depth, an edge from each caller.
  *
  * Written by hand because the graph is a forest and needs no engine. Every call is one element of class `node` with
- * `data-call`, every parent one element of class `edge`; nothing is aggregated (aio.md 5). The picture needs no script and
+ * `data-call`, every parent one element of class `edge`; nothing is aggregated (spec T10). The picture needs no script and
  * no font of its own, and reads on a light and on a dark page. Text of peers is escaped.
  */
 import { type CallNode, errorLine, extentOf, growTree, type Span } from './call-tree.ts'

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { verifies } from '../../test/conformance/verifies.ts'
 import { callEnd, callStart, NOON_MS, TRACE } from '../../test/fixtures/trace/calls.ts'
 import type { CallEnd, CallStart } from './call.ts'
 import { growTree } from './call-tree.ts'
@@ -102,6 +103,7 @@ describe('the graph', () => {
   })
 
   it('is well-formed, whatever peers wrote', async () => {
+    verifies('T10-escaped')
     const svg = renderSvg(await story())
     expect(svg).not.toMatch(UNSAFE)
     expect(svg).not.toContain('<script')

@@ -2,9 +2,10 @@
  * Reads traces from the database. Never writes, so it also serves a command that looks at the file of a stopped bus.
  */
 
-import type { AgentSum, Detail, FoundTrace, TraceSource } from './query.ts'
-import type { ListFilter, TimeRange } from './query-params.ts'
-import { CALL_COLUMNS, rowFromColumns, type TraceRow } from './row.ts'
+import { takePage } from './page.ts'
+import type { AgentSum, Detail, TraceSource } from './query.ts'
+import type { ListFilter, TimeRange, TracePart } from './query-params.ts'
+import { CALL_COLUMNS, type CallRow, rowFromColumns, type TraceRow } from './row.ts'
 import { readMeta } from './schema.ts'
 import type { Database, SqlValue } from './sqlite.ts'
 
@@ -14,10 +15,13 @@ const TRACE_COLUMNS = `t.trace, t.trace_id, t.otel_trace_id, t.started_at, t.end
 const FIND_TRACE = `SELECT ${TRACE_COLUMNS} FROM traces t WHERE t.trace_id = ?`
 /** The columns as one JSON array: a value at a time, the border between SQLite and JavaScript costs more than the query. */
 const CALL = `json_array(${CALL_COLUMNS.map((name) => `c.${name}`).join(', ')}) AS columns`
-const IN_ORDER = 'WHERE c.trace = ? ORDER BY c.started_at, c.call'
-const FIND_CALLS = {
-  bare: `SELECT ${CALL}, NULL AS input, NULL AS output FROM calls c ${IN_ORDER}`,
-  whole: `SELECT ${CALL}, p.input, p.output FROM calls c LEFT JOIN payloads p ON p.call = c.call ${IN_ORDER}`,
+const FIND_CALL = 'SELECT started_at, call FROM calls WHERE trace = ? AND id = ?'
+/** Keys first, payloads only of what is handed out: sorting whole rows would read all of them for every page. */
+const FIND_KEYS = `SELECT call FROM calls WHERE trace = ? AND (started_at, call) > (?, ?)
+  ORDER BY started_at, call LIMIT ?`
+const READ_CALL = {
+  bare: `SELECT ${CALL}, NULL AS input, NULL AS output FROM calls c WHERE c.call = ?`,
+  whole: `SELECT ${CALL}, p.input, p.output FROM calls c LEFT JOIN payloads p ON p.call = c.call WHERE c.call = ?`,
 }
 const SUM_AGENTS = `SELECT agent, count(*) AS calls, sum(status = 1) AS ok, sum(status = 2) AS errors,
   sum(bytes_in) AS bytes_in, sum(bytes_out) AS bytes_out, round(coalesce(sum(ended_at - started_at), 0), 3) AS busy_ms
@@ -33,17 +37,26 @@ export function sqlSource(db: Database): TraceSource {
   return {
     busInstance: readMeta(db, 'bus_instance') ?? '',
     listTraces: (filter) => listTraces(db, filter),
-    findTrace: (traceId, detail) => findTrace(db, traceId, detail),
+    findTrace: (part, detail) => findTrace(db, part, detail),
     sumAgents: (range) => sumAgents(db, range),
   }
 }
 
-function findTrace(db: Database, traceId: string, detail: Detail): FoundTrace | undefined {
-  const trace = db.prepare(FIND_TRACE).get(traceId) as StoredTrace | undefined
+function findTrace(db: Database, part: TracePart, detail: Detail): ReturnType<TraceSource['findTrace']> {
+  const trace = db.prepare(FIND_TRACE).get(part.traceId) as StoredTrace | undefined
   if (trace === undefined) return undefined
-  const rows = db.prepare(FIND_CALLS[detail]).all(trace.trace) as StoredCall[]
-  const calls = rows.map(({ columns, input, output }) => rowFromColumns(JSON.parse(columns), input, output))
-  return { trace: withAgents(trace), calls }
+  const find = db.prepare(FIND_CALL)
+  const after = part.after === undefined ? BEFORE_ALL : (find.get(trace.trace, part.after) as CallKey | undefined)
+  if (after === undefined) return 'no such call'
+  const keys = db.prepare(FIND_KEYS).all(trace.trace, after.started_at, after.call, part.limit + 1) as CallKey[]
+  const read = db.prepare(READ_CALL[detail])
+  const page = takePage(keys, part.limit, ({ call }) => toRow(read.get(call) as StoredCall))
+  const hasCall = (id: number): boolean => find.get(trace.trace, id) !== undefined
+  return { trace: withAgents(trace), isFirst: part.after === undefined, hasCall, ...page }
+}
+
+function toRow({ columns, input, output }: StoredCall): CallRow {
+  return rowFromColumns(JSON.parse(columns), input, output)
 }
 
 function listTraces(db: Database, filter: ListFilter): TraceRow[] {
@@ -93,6 +106,13 @@ function sumAgents(db: Database, range: TimeRange): AgentSum[] {
     .prepare(SUM_AGENTS)
     .all(range.sinceMs ?? 0, range.untilMs ?? Number.MAX_SAFE_INTEGER) as unknown as AgentSum[]
 }
+
+interface CallKey {
+  readonly started_at: number
+  readonly call: number
+}
+
+const BEFORE_ALL: CallKey = { started_at: Number.MIN_SAFE_INTEGER, call: 0 }
 
 type StoredCall = { readonly columns: string; readonly input: string | null; readonly output: string | null }
 type StoredTrace = Omit<TraceRow, 'agents'> & { agents: string }

@@ -1,7 +1,8 @@
-import { spawnSync } from 'node:child_process'
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { chmodSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { verifies } from '../../test/conformance/verifies.ts'
 import {
   callEnd,
   callStart,
@@ -128,6 +129,55 @@ describe('a place that cannot be written', () => {
   })
 })
 
+describe('a path that is not a file of ours', () => {
+  const modeOf = (file: string): number => statSync(file).mode & 0o777
+  const PLACES: Readonly<Record<string, (at: string) => string>> = {
+    'a symbolic link': (at) => {
+      writeFileSync(`${at}-target`, '')
+      symlinkSync(`${at}-target`, at)
+      return `${at}-target`
+    },
+    'a folder': (at) => {
+      mkdirSync(at)
+      return at
+    },
+    'a pipe': (at) => {
+      execFileSync('mkfifo', [at])
+      return at
+    },
+    'a file that is no database': (at) => {
+      writeFileSync(at, 'root:x:0:0:root')
+      return at
+    },
+  }
+
+  it.each(Object.keys(PLACES))('%s keeps its mode, and the store says what is wrong', async (what) => {
+    const target = PLACES[what]!(path)
+    chmodSync(target, 0o755)
+    const store = await open()
+    tell(store, 1)
+    const reason = what === 'a file that is no database' ? 'corrupt' : 'not_ours'
+    expect(store.status()).toMatchObject({ state: 'failed', reason })
+    expect(modeOf(target)).toBe(0o755)
+    expect((await getTrace(store)).calls).toHaveLength(1)
+  })
+
+  it.each(['-wal', '-shm', '.lock'])('a link in the place of %s keeps the mode of its target', async (companion) => {
+    writeFileSync(`${path}-target`, 'content', { mode: 0o644 })
+    chmodSync(`${path}-target`, 0o644)
+    symlinkSync(`${path}-target`, `${path}${companion}`)
+    expect((await open()).status()).toMatchObject({ state: 'failed', reason: 'not_ours' })
+    expect([modeOf(`${path}-target`), readFileSync(`${path}-target`, 'utf8')]).toEqual([0o644, 'content'])
+  })
+
+  it('a store that others may read is its owner’s alone once it is opened', async () => {
+    await (await open()).close()
+    chmodSync(path, 0o644)
+    await open()
+    expect(modeOf(path)).toBe(0o600)
+  })
+})
+
 describe('a full disk', () => {
   it('fails a batch as a whole and is named as what it is', async () => {
     const db = await openDatabase(path)
@@ -155,6 +205,7 @@ describe('a full disk', () => {
   })
 
   it('does not slow or fail calls, and the operator is told once', () => {
+    verifies('3.1-trace-never-awaited', 'T5-never-slows')
     // A limit on the size of files stands for the disk; 512-byte blocks, so 300 KiB.
     const program = `
       import { openTraceStore } from ${JSON.stringify(new URL('store.js', compiledUrl).href)}
@@ -233,6 +284,7 @@ describe('a slow disk', () => {
   })
 
   it('on its own thread holds nobody up', async () => {
+    verifies('3.1-trace-never-awaited')
     const entry = join(compiled.path, 'trace', 'slow-thread.mjs')
     const waits = 'Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 400)'
     writeFileSync(
@@ -260,12 +312,12 @@ describe('the thread', () => {
 
   it('keeps and answers like the engine in place', async () => {
     const store = await open({ makeHost: inThread })
-    for (let n = 1; n <= 1_200; n += 1) tell(store, n)
+    for (let n = 1; n <= 900; n += 1) tell(store, n)
     const trace = await getTrace(store)
-    expect(trace.calls).toHaveLength(1_200)
+    expect(trace.calls).toHaveLength(900)
     expect([trace.status, trace.missing]).toEqual(['completed', 0])
     await store.close()
-    expect((await getTrace(await open({ makeHost: inThread }))).calls).toHaveLength(1_200)
+    expect((await getTrace(await open({ makeHost: inThread }))).calls).toHaveLength(900)
   })
 
   it('that cannot start is a failed store, not a failed bus', async () => {
@@ -273,6 +325,20 @@ describe('the thread', () => {
     tell(store, 1)
     expect((await getTrace(store)).calls).toHaveLength(1)
     expect(store.status().state).toBe('failed')
+  })
+
+  it('that cannot even be made is a failed store, now and when it is tried again', async () => {
+    let tries = 0
+    const makeHost = (): never => {
+      tries += 1
+      throw new Error('no thread can be had')
+    }
+    const store = await open({ makeHost, times: { retryMs: 5 } })
+    while (tries < 3) await new Promise((resolve) => setTimeout(resolve, 5))
+    tell(store, 1)
+    expect((await getTrace(store)).calls).toHaveLength(1)
+    expect(store.status().state).toBe('failed')
+    await store.close()
   })
 
   it('of a killed bus lets go of the file, and what was open is an error afterwards', () => {
@@ -311,6 +377,7 @@ describe('more calls than the disk takes', () => {
   }
 
   it('costs payloads first, then calls, and the trace says how many', async () => {
+    verifies('T5-order')
     const { store, release } = await overloaded()
     for (let n = 1; n <= 30; n += 1) tell(store, n)
     const { droppedBy } = store.status()
@@ -323,6 +390,7 @@ describe('more calls than the disk takes', () => {
   })
 
   it('costs partials before calls', async () => {
+    verifies('T5-order')
     const { store, release } = await overloaded()
     store.begin(callStart({ callId: 1 }))
     const asked = getTrace(store)

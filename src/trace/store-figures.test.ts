@@ -12,6 +12,7 @@ import {
   temporaryFolder,
 } from '../../test/fixtures/trace/calls.ts'
 import { threadHost } from './engine-host.ts'
+import { type Ask, askWholeExport, askWholeTrace } from './queries.ts'
 import { renderSvg } from './render-svg.ts'
 import { renderTree } from './render-tree.ts'
 import { openTraceStore, type TraceStore } from './store.ts'
@@ -69,9 +70,10 @@ async function ask(method: 'list' | 'get' | 'export', params: object): Promise<s
 describe('a trace of ten thousand calls', () => {
   it('is listed, shown and exported in under a second', async () => {
     const listed = await timed(() => ask('list', { agent: 'reader' }))
-    const shown = await timed(async () => renderTree(JSON.parse(await ask('get', { trace_id: 'large' }))))
-    const drawn = await timed(async () => renderSvg(JSON.parse(await ask('get', { trace_id: 'large' }))))
-    const exported = await timed(() => ask('export', { trace_id: 'large', format: 'otlp-json' }))
+    const read: Ask = async (method, params) => JSON.parse(await ask(method, params))
+    const shown = await timed(async () => renderTree(await askWholeTrace(read, 'large')))
+    const drawn = await timed(async () => renderSvg(await askWholeTrace(read, 'large')))
+    const exported = await timed(() => askWholeExport(read, 'large', 'otlp-json'))
     expect(shown.value.split('\n').length).toBeGreaterThan(LARGE)
     expect(drawn.value.match(/class="node /g)).toHaveLength(LARGE)
     expect(drawn.value.match(/class="edge /g)).toHaveLength(LARGE - 1)

@@ -1,7 +1,7 @@
 /**
  * Looks at the database of a trace store without being its bus: reads, never writes, and does not mind whether a bus runs.
  */
-import { existsSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import type { OtlpOptions } from './export-otlp.ts'
 import type { Askable } from './queries.ts'
 import { answerQuery } from './query.ts'
@@ -24,8 +24,11 @@ export class StoreFileError extends Error {
 }
 
 export async function openStoreFile(path: string, otlp: OtlpOptions = {}): Promise<StoreFile> {
-  if (!existsSync(path))
+  const found = statSync(path, { throwIfNoEntry: false })
+  if (found === undefined)
     throw new StoreFileError(`there is no trace store at ${path}: check the path given with --store`)
+  // A pipe would be waited for.
+  if (!found.isFile()) throw new StoreFileError(`${path} is not a file: check the path given with --store`)
   const db = await openReadable(path)
   const source = sqlSource(db)
   const watch = new CallWatch(db)

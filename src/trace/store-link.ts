@@ -4,7 +4,15 @@
  * State is `ok` or `failed`, nothing else; every change is reported once. A request that takes too long makes the store
  * failed ("slow") but is not abandoned: when its reply comes after all, the store is well again.
  */
-import type { EngineCalls, EngineError, EngineOp, EngineSettings, FailureReason, Opened } from './engine.ts'
+import {
+  describeFailure,
+  type EngineCalls,
+  type EngineError,
+  type EngineOp,
+  type EngineSettings,
+  type FailureReason,
+  type Opened,
+} from './engine.ts'
 import type { EngineHost, Outcome } from './engine-host.ts'
 
 export type StoreState = 'ok' | 'failed'
@@ -28,6 +36,7 @@ const ADVICE: Record<FailureReason, string> = {
   disk_error: 'the disk reports an error; the store is tried again by itself',
   corrupt: 'the file is damaged or not a trace store; move it away or name another under aio.store.path',
   cannot_open: 'the file cannot be opened; check that its folder exists and may be written',
+  not_ours: 'the path is not a plain file of this user; name one under aio.store.path, links are not followed',
   slow: 'the disk does not answer in time',
   failed: 'see the reason',
 }
@@ -70,7 +79,12 @@ export class StoreLink {
     const isFirst = this.#host === undefined
     await this.#leave()
     if (this.#isClosed) return
-    this.#host = this.#makeHost()
+    try {
+      this.#host = this.#makeHost()
+    } catch (error) {
+      // A thread that cannot be had is a store that does not work.
+      return this.#fail(describeFailure(error))
+    }
     const asked = this.#host.ask('open', { settings: this.#settings, nowMs: this.#nowMs(), isFirst })
     const opened = this.#watch('open', asked, (value) => this.#becomeOk(value))
     await Promise.race([opened, delay(this.#times.stallMs)])
@@ -101,7 +115,7 @@ export class StoreLink {
     const host = this.#host
     if (host === undefined) return
     await Promise.race([host.ask('close', {}), delay(this.#times.stallMs)])
-    void host.end()
+    host.end().catch(() => {})
   }
 
   async #watch<T>(op: EngineOp, asked: Promise<Outcome<T>>, onValue: (value: T) => void): Promise<Outcome<T>> {

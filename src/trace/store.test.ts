@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { verifies } from '../../test/conformance/verifies.ts'
 import {
   callEnd,
   callStart,
@@ -9,8 +10,9 @@ import {
   TRACE,
   temporaryFolder,
 } from '../../test/fixtures/trace/calls.ts'
-import { JsonText } from './call.ts'
+import { JsonText } from '../wire/ready-json.ts'
 import type { TraceDocument } from './document.ts'
+import type { OtlpDocument } from './export-otlp.ts'
 import type { QueryMethod } from './query.ts'
 import { openTraceStore, type TraceStore } from './store.ts'
 import type { StateChange } from './store-link.ts'
@@ -52,11 +54,75 @@ async function getTrace(store: TraceStore, traceId = TRACE): Promise<TraceDocume
   return ask(store, 'get', { trace_id: traceId })
 }
 
+/** Asks page by page, as a program does. */
+async function pagesOf(store: TraceStore, method: QueryMethod, params: object) {
+  const pages: Awaited<ReturnType<typeof ask>>[] = []
+  for (let cursor: string | undefined; pages.length === 0 || cursor !== undefined; ) {
+    const page = await ask(store, method, { ...params, cursor })
+    pages.push(page)
+    cursor = page.next_cursor
+  }
+  return pages
+}
+
 describe.each([
   ['in the database', {}],
   ['in memory', { path: undefined }],
 ])('a trace kept %s', (_, where) => {
+  describe('that is long', () => {
+    const CALLS = 2_300
+    const spansIn = (page: OtlpDocument) => page.resourceSpans[0]?.scopeSpans[0]?.spans ?? []
+
+    async function long(input: unknown = {}): Promise<TraceStore> {
+      const store = await open(where)
+      for (let n = 1; n <= CALLS; n += 1) {
+        // Several at the same moment, and ids that do not follow the order of start.
+        const callId = CALLS + 1 - n
+        store.begin(callStart({ callId, parentId: n === 1 ? null : CALLS, startedAtMs: NOON_MS + (n >> 3), input }))
+        store.end(callEnd({ callId }))
+      }
+      return store
+    }
+    const inOrder = Array.from({ length: CALLS }, (_each, index) => CALLS - index)
+
+    it('comes in pages, each call once and in order of start', async () => {
+      const pages = await pagesOf(await long(), 'get', { trace_id: TRACE })
+      expect(pages.length).toBeGreaterThan(2)
+      expect(pages.flatMap(({ calls }) => calls.map(({ id }: { id: number }) => id))).toEqual(inOrder)
+      expect(pages.at(-1)).not.toHaveProperty('next_cursor')
+      for (const page of pages) expect(page).toMatchObject({ trace_id: TRACE, status: 'completed' })
+    })
+
+    it('has pages that are short, however long the payloads are', async () => {
+      const store = await long({ text: 'x'.repeat(4_000) })
+      const answer = await store.query('get', { trace_id: TRACE })
+      expect('text' in answer && answer.text.length).toBeLessThan(1_000_000)
+    })
+
+    it('has pages of as many calls as are asked for', async () => {
+      const pages = await pagesOf(await long(), 'get', { trace_id: TRACE, limit: 1_000 })
+      expect(pages.map(({ calls }) => calls.length)).toEqual([1_000, 1_000, 300])
+    })
+
+    it('is exported in pages: one root, and every call below its parent', async () => {
+      const pages = await pagesOf(await long(), 'export', { trace_id: TRACE, format: 'otlp-json' })
+      const spans = pages.flatMap(spansIn)
+      expect(pages.length).toBeGreaterThan(2)
+      expect(spans).toHaveLength(CALLS + 1)
+      const [root, first] = spans
+      expect(root?.name).toBe('invoke_workflow')
+      expect(new Set(spans.slice(2).map(({ parentSpanId }) => parentSpanId))).toEqual(new Set([first?.spanId]))
+    })
+
+    it.each(['0', 'x', '9999999', 7])('refuses the cursor %s', async (cursor) => {
+      expect(await ask(await long(), 'get', { trace_id: TRACE, cursor })).toMatchObject({
+        fault: { code: -32602, data: { reason: 'bad_param', param: 'cursor' } },
+      })
+    })
+  })
+
   it('has the fields of the seed and the superset', async () => {
+    verifies('T3-fields')
     const store = await open(where)
     const input = { tool: 'calculate_area', args: { x: 3, y: 4 } }
     const names = { type: 'mcp', agent: 'math_agent', method: 'tools.call', nativeMethod: 'tools/call' } as const
@@ -108,6 +174,7 @@ describe.each([
   })
 
   it('is active while a call is open, then error or completed', async () => {
+    verifies('T3-status')
     const store = await open(where)
     store.begin(callStart())
     store.begin(callStart({ callId: 2 }))
@@ -124,6 +191,7 @@ describe.each([
   })
 
   it('lists its calls in the order of their start', async () => {
+    verifies('T3-order')
     const store = await open(where)
     for (const [callId, offset] of [
       [7, 20],
@@ -147,6 +215,7 @@ describe.each([
   })
 
   it('keeps no secret, no media and no more than the limit', async () => {
+    verifies('T6-media')
     const store = await open({ ...where, redact: ['Password'], payloadBytes: 200 })
     store.begin(callStart({ input: { PASSWORD: 'hunter2', inputs: [{ type: 'image', value: 'aGVsbG8=' }] } }))
     store.end(
@@ -181,6 +250,7 @@ describe.each([
   })
 
   it('is found by agent, method, protocol, status and time, newest first, page by page', async () => {
+    verifies('T4-pages')
     const store = await open(where)
     for (let n = 1; n <= 5; n += 1) {
       const traceId = `T${n}`
@@ -264,6 +334,7 @@ describe.each([
 
 describe('the file', () => {
   it('may be read by its owner only', async () => {
+    verifies('T6-mode')
     await open()
     expect(statSync(join(folder.path, 'traces.db')).mode & 0o777).toBe(0o600)
   })
@@ -313,6 +384,7 @@ describe('the file', () => {
   })
 
   it('forgets traces older than the retention, and only those', async () => {
+    verifies('T6-retention')
     const DAY_MS = 86_400_000
     const first = await open()
     for (const [traceId, age] of [

@@ -3,7 +3,7 @@
  *
  * Telling never waits, never throws and never fails a call: rows go to a bounded queue and from there, in batches, to a
  * thread with a database; when that fails they stay in a bounded memory. Asking first sends what is queued, so a question
- * sees every call whose answer was delivered (aio.md 5).
+ * sees every call whose answer was delivered (spec T4).
  */
 import { randomUUID } from 'node:crypto'
 import type { CallEnd, CallPartial, CallStart } from './call.ts'

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { verifies } from '../../test/conformance/verifies.ts'
 import { type TemporaryFolder, temporaryFolder } from '../../test/fixtures/trace/calls.ts'
 import { CallIds } from './call-ids.ts'
 import { otelTraceId, spanId } from './otel-ids.ts'
@@ -30,6 +31,7 @@ async function issuer(db: Database): Promise<TraceIds> {
 }
 
 it('no number is issued twice, over restarts and with several issuers at a time', async () => {
+  verifies('T1-counter')
   const step = fc.record({ issuer: fc.nat(2), count: fc.integer({ min: 1, max: 3_000 }), restarts: fc.boolean() })
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 8 }), async (steps) => {
@@ -51,6 +53,7 @@ it('no number is issued twice, over restarts and with several issuers at a time'
 })
 
 it('a call id is the request id where that is free, and never used twice in a trace', () => {
+  verifies('T2-unique')
   const requestId = fc.oneof(fc.integer({ min: -3, max: 12 }), fc.constant('7'), fc.constant(null), fc.constant(1.5))
   const call = fc.record({ traceId: fc.constantFrom('A', 'B'), requestId })
   fc.assert(

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { verifies } from '../../test/conformance/verifies.ts'
 import { type Reserve, TraceIds } from './trace-ids.ts'
 
 const NOON_MS = Date.UTC(2026, 2, 26, 12)
@@ -27,6 +28,7 @@ describe('issuing', () => {
   })
 
   it('goes on in five digits after 9999', async () => {
+    verifies('T1-five')
     const ids = await ready(counters(9_999))
     expect([ids.issue(), ids.issue()]).toEqual(['AIO-TR-20260326-9999', 'AIO-TR-20260326-10000'])
   })
@@ -49,6 +51,7 @@ describe('issuing', () => {
   })
 
   it('starts at the milliseconds since midnight without a store', async () => {
+    verifies('T1-midnight')
     const ids = await ready(nobody)
     expect([ids.issue(), ids.issue()]).toEqual(['AIO-TR-20260326-43200000', 'AIO-TR-20260326-43200001'])
   })
@@ -75,16 +78,19 @@ describe('a given trace id', () => {
   const ids = new TraceIds('bus', () => NOON_MS, nobody)
 
   it.each(['a', 'AIO-TR-20250326-0001', 'test-123', '~!"$', 'x'.repeat(128)])('%j is accepted', (traceId) => {
+    verifies('N3-trace-id')
     expect(ids.isValid(traceId)).toBe(true)
   })
 
   it.each(['', 'a b', 'a#1', 'a\n', 'é', '\u007f', 'x'.repeat(129)])('%j is refused', (traceId) => {
+    verifies('N3-trace-id')
     expect(ids.isValid(traceId)).toBe(false)
   })
 })
 
 describe('W3C ids', () => {
   it('are derived from the instance, the trace and the call', () => {
+    verifies('T7-derived')
     const ids = new TraceIds('bus', () => NOON_MS, nobody)
     expect(ids.otelTraceId('T')).toBe('576504fe7c7491fcbe1aae50cdd950ff')
     expect(ids.spanId('T', 1)).toBe('e2a2b97d99541b25')

@@ -3,7 +3,7 @@
  *
  * A number is taken for good before it is issued: the store hands out blocks, today's and tomorrow's, ahead of need. Issuing
  * never waits. When no block is there (no store, a slow disk, a clock that jumped) numbers start at the milliseconds since
- * midnight, so a restart does not repeat them (aio.md 5, "A failing store").
+ * midnight, so a restart does not repeat them (spec T1).
  */
 import { CallIds } from './call-ids.ts'
 import { otelTraceId, spanId } from './otel-ids.ts'

@@ -3,7 +3,6 @@
  */
 import { LiveExport } from './live-export.ts'
 import { OtlpSender } from './otlp-sender.ts'
-import { type TraceQueries, traceQueries } from './queries.ts'
 import { openTraceStore, type TraceStore } from './store.ts'
 import { type StoreOptions, settingsOf } from './store-settings.ts'
 
@@ -23,7 +22,6 @@ export interface TracingOptions {
 
 export interface Tracing {
   readonly store: TraceStore
-  readonly queries: TraceQueries
   close(): Promise<void>
 }
 
@@ -38,7 +36,7 @@ export async function openTracing({ store: wanted, collector, version, log }: Tr
       else log(reason === 'in_use' ? 'warn' : 'error', message)
     },
   })
-  if (collector === undefined) return { store, queries: traceQueries(store), close: () => store.close() }
+  if (collector === undefined) return { store, close: () => store.close() }
 
   const sender = new OtlpSender(
     { ...collector, ...otlp, onState: ({ state, message }) => log(state === 'ok' ? 'info' : 'warn', message) },
@@ -52,5 +50,5 @@ export async function openTracing({ store: wanted, collector, version, log }: Tr
     live.close()
     await Promise.all([sender.close(), store.close()])
   }
-  return { store, queries: traceQueries(store), close }
+  return { store, close }
 }

@@ -1,17 +1,53 @@
 /**
  * What the store does for itself: one owner per file, calls that a crash left open, days that are over, numbers of a day.
  */
-import { chmodSync, closeSync, existsSync, mkdirSync, openSync } from 'node:fs'
+import { closeSync, constants, fchmodSync, lstatSync, mkdirSync, readSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { openOwnFile } from '../host/own-file.ts'
 import { readMeta, STATUS } from './schema.ts'
-import { type Database, openDatabase } from './sqlite.ts'
+import { type Database, openDatabase, SQLITE } from './sqlite.ts'
 import { rollBack } from './writer.ts'
 
-/** A file that only its owner may read exists before SQLite opens it; SQLite gives its companions the same mode. */
+const MAGIC = Buffer.from('SQLite format 3\0')
+/** What SQLite puts beside a database. */
+const COMPANIONS = ['-wal', '-shm', '-journal']
+
+/**
+ * A file that only its owner may read exists before SQLite opens it; SQLite gives its companions the same mode. Nothing
+ * is changed that is not a database, or empty, and this user's own; whatever else the path points at is left alone.
+ */
 export function makePrivate(path: string): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-  if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600))
-  chmodSync(path, 0o600)
+  for (const companion of COMPANIONS) if (isThere(path + companion)) restrict(path + companion, constants.O_RDWR)
+  restrict(path, constants.O_RDWR | constants.O_CREAT, MAGIC)
+}
+
+function isThere(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false }) !== undefined
+}
+
+function restrict(path: string, flags: number, magic?: Buffer): void {
+  const { descriptor, stats } = openOwnFile(path, flags)
+  try {
+    if (magic !== undefined && stats.size > 0 && !beginsWith(descriptor, magic)) throw new NotADatabase(path)
+    if ((stats.mode & 0o777) !== 0o600) fchmodSync(descriptor, 0o600)
+  } finally {
+    closeSync(descriptor)
+  }
+}
+
+function beginsWith(descriptor: number, magic: Buffer): boolean {
+  const head = Buffer.alloc(magic.length)
+  readSync(descriptor, head, 0, head.length, 0)
+  return head.equals(magic)
+}
+
+class NotADatabase extends Error {
+  readonly errcode = SQLITE.notDatabase
+
+  constructor(path: string) {
+    super(`${path} is not a database`)
+  }
 }
 
 /**

@@ -1,12 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import {
-  checkSocketPath,
-  formatTcpAddress,
-  isLoopback,
-  MAX_SOCKET_PATH_BYTES,
-  parseTcpAddress,
-  resolveTcpAddress,
-} from './address.ts'
+import { formatTcpAddress, isLoopbackIp } from '../host/address.ts'
+import { checkSocketPath, MAX_SOCKET_PATH_BYTES, parseTcpAddress, resolveTcpAddress } from './address.ts'
 import { AddressProblem, DoorError } from './door-error.ts'
 
 describe('4.1.1 HOST:PORT', () => {
@@ -36,6 +30,8 @@ describe('4.1.1 HOST:PORT', () => {
     '[::1]7400',
     '[localhost]:7400',
     '[127.0.0.1]:7400',
+    '256.0.0.1:7400',
+    'a..b:7400',
   ])('%j is a mistake of the user', (text) => {
     expect(() => parseTcpAddress(text)).toThrowError(AddressProblem)
     expect(() => parseTcpAddress(text)).toThrowError(expect.objectContaining({ code: 'address_invalid', exitCode: 2 }))
@@ -43,15 +39,15 @@ describe('4.1.1 HOST:PORT', () => {
 })
 
 describe('loopback', () => {
-  it.each(['127.0.0.1', '127.255.1.2', '::1', '::ffff:127.0.0.1'])('%s is', (ip) => expect(isLoopback(ip)).toBe(true))
+  it.each(['127.0.0.1', '127.255.1.2', '::1', '::ffff:127.0.0.1'])('%s is', (ip) => expect(isLoopbackIp(ip)).toBe(true))
   it.each(['0.0.0.0', '::', '128.0.0.1', '126.255.255.255', 'fe80::1', '::ffff:10.0.0.1', 'localhost', ''])(
     '%j is not',
-    (ip) => expect(isLoopback(ip)).toBe(false),
+    (ip) => expect(isLoopbackIp(ip)).toBe(false),
   )
 
   it('a name is judged by the addresses it resolves to, and one of them is handed on', async () => {
     const { host, port } = await resolveTcpAddress({ host: 'localhost', port: 7400 }, { allowUnauthenticated: false })
-    expect(isLoopback(host)).toBe(true)
+    expect(isLoopbackIp(host)).toBe(true)
     expect(port).toBe(7400)
   })
 

@@ -5,14 +5,16 @@
  * handed on, so that what was judged is what is bound.
  */
 import { lookup } from 'node:dns/promises'
-import { BlockList, isIP, isIPv6 } from 'node:net'
+import { isIP } from 'node:net'
+import {
+  type AddressFault,
+  formatTcpAddress,
+  isLoopbackIp,
+  MAX_PORT,
+  readTcpAddress,
+  type TcpAddress,
+} from '../host/address.ts'
 import { AddressProblem, DoorError } from './door-error.ts'
-
-export interface TcpAddress {
-  /** A name, an IPv4 address, or an IPv6 address without its brackets. */
-  readonly host: string
-  readonly port: number
-}
 
 export interface TcpPolicy {
   /** Listen where other machines can connect, although nobody is asked who they are. */
@@ -22,42 +24,25 @@ export interface TcpPolicy {
 /** The shortest `sun_path` of the systems we run on holds 104 bytes, the last of them a NUL. */
 export const MAX_SOCKET_PATH_BYTES = 103
 
-const MAX_PORT = 65_535
-const BRACKETED = /^\[([^[\]]*)\]:(\d{1,5})$/
-const PLAIN = /^([^[\]:\s]+):(\d{1,5})$/
 const EXPECTED = 'expected HOST:PORT, for example 127.0.0.1:7400, localhost:0 or [::1]:7400'
-
-const LOOPBACK = new BlockList()
-LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4')
-LOOPBACK.addAddress('::1', 'ipv6')
+const WRONG: Readonly<Record<AddressFault, string>> = {
+  form: EXPECTED,
+  host: `its host is neither a name nor an address; ${EXPECTED}`,
+  brackets: `what is between the brackets is not an IPv6 address; ${EXPECTED}`,
+  port: `a port is a number from 0 (any free one) to ${MAX_PORT}`,
+}
 
 /** Reads `HOST:PORT`; throws an AddressProblem that says what is wrong with it. */
 export function parseTcpAddress(text: string): TcpAddress {
-  const bracketed = BRACKETED.exec(text)
-  const [, host, digits] = bracketed ?? PLAIN.exec(text) ?? []
-  if (host === undefined || digits === undefined) throw invalid(text, EXPECTED)
-  if (bracketed && !isIPv6(host))
-    throw invalid(text, `what is between the brackets is not an IPv6 address; ${EXPECTED}`)
-  const port = Number(digits)
-  if (port > MAX_PORT) throw invalid(text, `a port is a number from 0 (any free one) to ${MAX_PORT}`)
-  return { host, port }
-}
-
-/** Writes an address the way `parseTcpAddress` reads it. */
-export function formatTcpAddress({ host, port }: TcpAddress): string {
-  return isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`
-}
-
-/** True for an IP address that only this machine can reach. */
-export function isLoopback(ip: string): boolean {
-  const family = isIP(ip)
-  return family !== 0 && LOOPBACK.check(ip, family === 6 ? 'ipv6' : 'ipv4')
+  const read = readTcpAddress(text)
+  if (typeof read !== 'string') return read
+  throw new AddressProblem('address_invalid', `tcp address ${JSON.stringify(text)} is not valid: ${WRONG[read]}`)
 }
 
 /** The IP address to bind for `address`, or the reason why the bus does not listen there. */
 export async function resolveTcpAddress(address: TcpAddress, policy: TcpPolicy): Promise<TcpAddress> {
   const ips = await resolveHost(address.host)
-  const exposed = ips.find((ip) => !isLoopback(ip))
+  const exposed = ips.find((ip) => !isLoopbackIp(ip))
   if (exposed !== undefined && !policy.allowUnauthenticated) throw notLoopback(address, exposed)
   return { host: ips[0]!, port: address.port }
 }
@@ -89,10 +74,6 @@ async function resolveHost(host: string): Promise<string[]> {
     const message = `host name ${host} cannot be resolved: check its spelling, or give an IP address`
     throw new DoorError('name_unresolved', message, { cause })
   }
-}
-
-function invalid(text: string, why: string): AddressProblem {
-  return new AddressProblem('address_invalid', `tcp address ${JSON.stringify(text)} is not valid: ${why}`)
 }
 
 function notLoopback(address: TcpAddress, exposed: string): AddressProblem {

@@ -3,12 +3,14 @@
  *
  * `<path>.lock` is created exclusively and names its holder; it is held for milliseconds, never while serving. A lock is
  * stale when its holder is dead or it is far older than any holder needs. Whoever breaks a stale lock holds
- * `<path>.lock.break` meanwhile and looks again: nobody ever removes a lock that somebody has just taken.
+ * `<path>.lock.break` meanwhile and looks again: nobody ever removes a lock that somebody has just taken. What is no plain
+ * file is no lock: it is neither read nor removed, and the start is refused.
  */
 import { randomUUID } from 'node:crypto'
-import { closeSync, constants, lstatSync, openSync, readFileSync, unlinkSync, writeSync } from 'node:fs'
+import { closeSync, lstatSync, openSync, unlinkSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { holdsContent, readPlainFile } from '../host/own-file.ts'
 import { DoorError, systemCode } from './door-error.ts'
 
 const WAIT_MS = 3_000
@@ -23,7 +25,7 @@ export async function withSocketLock<T>(path: string, act: () => Promise<T>): Pr
   try {
     return await act()
   } finally {
-    if (read(lock) === ticket) remove(lock)
+    if (holdsContent(lock, ticket)) remove(lock)
   }
 }
 
@@ -62,8 +64,9 @@ function breakIfStale(lock: string): void {
 }
 
 function isStale(lock: string): boolean {
+  const content = read(lock)
   if (ageMs(lock) > STALE_AFTER_MS) return true
-  const pid = Number.parseInt(read(lock) ?? '', 10)
+  const pid = Number.parseInt(content ?? '', 10)
   // An empty file is a lock whose holder is about to write its name.
   return pid > 0 && !isAlive(pid)
 }
@@ -81,14 +84,12 @@ function ageMs(path: string): number {
   return Date.now() - (lstatSync(path, { throwIfNoEntry: false })?.mtimeMs ?? Date.now())
 }
 
-function read(path: string): string | undefined {
+function read(lock: string): string | undefined {
   try {
-    const descriptor = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW)
-    const content = readFileSync(descriptor, 'utf8')
-    closeSync(descriptor)
-    return content
-  } catch {
-    return undefined
+    return readPlainFile(lock)
+  } catch (cause) {
+    const message = `${(cause as Error).message}: it stands where the lock of the socket belongs, remove it yourself`
+    throw new DoorError('path_taken', message, { cause })
   }
 }
 

@@ -3,8 +3,9 @@
  * where other machines can connect unless that was asked for in so many words.
  */
 import type { AddressInfo, Server, Socket } from 'node:net'
+import { formatTcpAddress, type TcpAddress } from '../host/address.ts'
 import { createAcceptor, listen } from './acceptor.ts'
-import { formatTcpAddress, parseTcpAddress, resolveTcpAddress, type TcpAddress, type TcpPolicy } from './address.ts'
+import { parseTcpAddress, resolveTcpAddress, type TcpPolicy } from './address.ts'
 import { type DoorCode, DoorError, systemCode } from './door-error.ts'
 import type { Accept, DoorOptions, Listener } from './listener.ts'
 
@@ -34,7 +35,7 @@ function describe(socket: Socket, listener: string) {
   const { remoteAddress, remotePort } = socket
   const known = remoteAddress !== undefined && remotePort !== undefined
   const peer = known ? formatTcpAddress({ host: remoteAddress, port: remotePort }) : ''
-  return { door: 'tcp', listener, peer } as const
+  return { door: 'tcp', isLocal: false, listener, peer } as const
 }
 
 const FAILURES: Readonly<Record<string, readonly [DoorCode, string]>> = {

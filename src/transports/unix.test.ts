@@ -1,6 +1,15 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, lstatSync, mkdirSync, readdirSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  lstatSync,
+  lutimesSync,
+  mkdirSync,
+  readdirSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -183,6 +192,19 @@ describe('8.6 the lock', () => {
     utimesSync(`${path}.lock`, thenSec, thenSec)
     await open()
     expect(readdirSync(folder)).toEqual(['bus.sock'])
+  })
+
+  it.each<[string, (lock: string) => void]>([
+    ['a pipe', (lock) => void execFileSync('mkfifo', [lock])],
+    ['a folder', (lock) => mkdirSync(lock)],
+    ['a symbolic link', (lock) => symlinkSync('/etc/passwd', lock)],
+  ])('%s in its place is refused at once and left alone', async (_what, put) => {
+    const lock = `${path}.lock`
+    put(lock)
+    const thenSec = Date.now() / 1_000 - 3_600
+    lutimesSync(lock, thenSec, thenSec)
+    await expect(open()).rejects.toMatchObject({ code: 'path_taken', exitCode: 1 })
+    expect(readdirSync(dirname(lock))).toEqual(['bus.sock.lock'])
   })
 
   it('a lock that is held is waited for, then named, and never removed', async () => {

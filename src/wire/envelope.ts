@@ -46,6 +46,8 @@ export class Envelope {
   end = 0
   /** Why the shape is `bad`, for the one who sent it. */
   problem = ''
+  /** What the line last read is. */
+  shape: Shape = SHAPE.notJson
   #notes: Int32Array = new Int32Array(NOTE_COUNT)
 
   /** Reads `bytes[start, end)`; white space around the message is tolerated. */
@@ -53,9 +55,28 @@ export class Envelope {
     this.bytes = bytes
     this.start = start
     this.end = end
-    const verdict = this.#scan(bytes, start, end)
+    this.shape = this.#judge(this.#scan(bytes, start, end))
+    return this.shape
+  }
+
+  #judge(verdict: number): Shape {
     if (verdict === VERDICT_OBJECT) return this.#classify()
     return verdict === VERDICT_OTHER ? this.#bad('a message is one JSON object') : SHAPE.notJson
+  }
+
+  /** The same line with a copy of its bytes and of what was read: it outlives the chunk in which it came. */
+  keep(): Envelope {
+    const kept = new Envelope()
+    kept.bytes = Buffer.from(this.bytes.subarray(this.start, this.end + 1))
+    kept.end = this.end - this.start
+    kept.shape = this.shape
+    kept.#notes = this.#notes.slice()
+    for (let slot = 0; slot < FIELD_NAMES.length; slot++) {
+      if (kept.#notes[NOTE_STARTS + slot] === -1) continue
+      kept.#notes[NOTE_STARTS + slot]! -= this.start
+      kept.#notes[NOTE_ENDS + slot]! -= this.start
+    }
+    return kept
   }
 
   #scan(bytes: Buffer, start: number, end: number): number {
@@ -120,6 +141,14 @@ export class Envelope {
   spelling(field: Field): string {
     if (field === FIELD.id && this.#notes[NOTE_ID_IS_INTEGER] === 1) return String(notedInteger(this.#notes))
     return this.bytes.utf8Slice(this.startOf(field), this.endOf(field))
+  }
+
+  /** The spelling of the id, unless it is the one that its value has anyway. */
+  unusualIdSpelling(): string | undefined {
+    if (this.#notes[NOTE_ID_IS_INTEGER] === 1) return undefined
+    const at = this.startOf(FIELD.id)
+    if (this.bytes[at] === QUOTE && this.#notes[NOTE_PLAIN + FIELD.id] === 1) return undefined
+    return this.bytes.utf8Slice(at, this.endOf(FIELD.id))
   }
 
   /** Whether a JSON library may spell this id or token differently when it gives it back (contract 4.2.3). */

@@ -3,6 +3,8 @@
  *
  * Lines made here end with their newline and never hold one inside.
  */
+import { JsonText } from './ready-json.ts'
+
 export const CODE = {
   parseError: -32700,
   invalidRequest: -32600,
@@ -24,8 +26,10 @@ export function errorLine(idSpelling: string, error: ErrorObject): Buffer {
   return Buffer.from(`{"jsonrpc":"2.0","id":${idSpelling},"error":${JSON.stringify(error)}}\n`)
 }
 
+/** `result` may be ready-made JSON. */
 export function resultLine(idSpelling: string, result: unknown): Buffer {
-  return Buffer.from(`{"jsonrpc":"2.0","id":${idSpelling},"result":${JSON.stringify(result)}}\n`)
+  const text = result instanceof JsonText ? result.text : JSON.stringify(result)
+  return Buffer.from(`{"jsonrpc":"2.0","id":${idSpelling},"result":${text}}\n`)
 }
 
 export function notificationLine(method: string, params: unknown): Buffer {

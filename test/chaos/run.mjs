@@ -3,7 +3,7 @@
  *
  * Exit 1 on any violation. Only a whole run, neither quick nor of one scenario, writes docs/reliability.md.
  */
-import { parseArgs } from 'node:util'
+import { readOptions } from '../support/options.mjs'
 import { chaosTable, hostileTable, writePage } from './report.mjs'
 import { crowd } from './scenarios/crowd.mjs'
 import { descriptors } from './scenarios/descriptors.mjs'
@@ -13,6 +13,7 @@ import { hostile } from './scenarios/hostile.mjs'
 import { kills } from './scenarios/kills.mjs'
 import { restartStorm } from './scenarios/restart-storm.mjs'
 import { slowReader } from './scenarios/slow-reader.mjs'
+import { startKills } from './scenarios/start-kills.mjs'
 import { stoppedWorker } from './scenarios/stopped-worker.mjs'
 import { Program } from './stage/program.mjs'
 import { Stage } from './stage/stage.mjs'
@@ -26,24 +27,32 @@ const SCENARIOS = [
   restartStorm,
   sigterm,
   sigkill,
+  startKills,
   fullDisk,
   hostile,
 ]
 
 const SCENARIO_MS = 300_000
 
-const { values } = parseArgs({
-  options: {
-    quick: { type: 'boolean', default: false },
-    only: { type: 'string' },
-    seed: { type: 'string', default: String(Date.now() % 1_000_000) },
-  },
+const NAMES = SCENARIOS.map(({ name }) => name)
+const USAGE = `usage: npm run chaos [-- options]: faults and floods on the real program, and what came of them
+
+  --quick      shorter scenarios
+  --only NAME  one of ${NAMES.join(', ')}; hostile/ATTACK for one attack
+  --seed N     repeats the choices of an earlier run
+
+Exit 1 on any violation. A whole run that is not quick writes docs/reliability.md.`
+
+const values = readOptions(USAGE, {
+  quick: { type: 'boolean', default: false },
+  only: { type: 'string' },
+  seed: { type: 'string', default: String(Date.now() % 1_000_000) },
 })
 const seed = Number(values.seed)
 const [only, part] = values.only?.split('/') ?? []
 const chosen = SCENARIOS.filter(({ name }) => only === undefined || name === only)
 if (chosen.length === 0 || !Number.isSafeInteger(seed)) {
-  console.error(`usage: --only ${SCENARIOS.map(({ name }) => name).join('|')}, --seed a whole number`)
+  console.error(USAGE)
   process.exit(2)
 }
 

@@ -138,11 +138,16 @@ describe('a slow client', () => {
   })
 })
 
-describe('a slow worker', () => {
+describe.each([
+  ['default', {}],
+  ['fifo', { pipes: 'fifo' }],
+])('a slow worker over %s pipes', (_kind, pipes) => {
+  const slow: typeof pool = (name, options) => pool(name, { ...pipes, ...options })
+
   test('8.3 the clients that fill its queue are paused, and everything is answered in the end', async () => {
     verifies('8.3-pauses', '8.3-nothing-dropped', 'promise-one-answer')
     const limits = { max_output_queue: QUEUE }
-    const bus = await startBus({ config: config(pool('reads-late', { args: ['1500'] }), limits) })
+    const bus = await startBus({ config: config(slow('reads-late', { args: ['1500'] }), limits) })
     const clients = [await bus.connect(), await bus.connect()]
     const pad = 'x'.repeat(4_000)
     for (let n = 0; n < 500; n++) {
@@ -159,7 +164,7 @@ describe('a slow worker', () => {
   test('8.3 a stuck worker is ended and restarted, worker_stalled; its clients are not closed', async () => {
     verifies('8.3-worker-timeout', '8.3-innocent', 'promise-one-answer')
     const limits = { max_output_queue: QUEUE, backpressure_timeout_sec: 1 }
-    const bus = await startBus({ config: config([pool('never-reads'), pool('echo')], limits) })
+    const bus = await startBus({ config: config([slow('never-reads'), slow('echo')], limits) })
     const pid = (await bus.allReady()).workers.find((each) => each.pool === 'never-reads')!.pid
     const client = await bus.connect()
     const pad = 'x'.repeat(4_000)
@@ -172,7 +177,7 @@ describe('a slow worker', () => {
 
   test('8.3 clients of other workers are unharmed', async () => {
     verifies('8.3-pauses', '3.1-non-blocking')
-    const bus = await startBus({ config: config([pool('never-reads'), pool('echo')], { max_output_queue: QUEUE }) })
+    const bus = await startBus({ config: config([slow('never-reads'), slow('echo')], { max_output_queue: QUEUE }) })
     const [filling, other] = [await bus.connect(), await bus.connect()]
     const pad = 'x'.repeat(4_000)
     for (let id = 1; id <= 300; id++) filling.send({ id, method: 'm', pool: 'never-reads', params: pad })
@@ -184,7 +189,7 @@ describe('a slow worker', () => {
   test("8.3 a paused client's clock stands still", async () => {
     verifies('8.3-innocent')
     const limits = { max_output_queue: QUEUE, backpressure_timeout_sec: 3, half_close_timeout_sec: 1 }
-    const bus = await startBus({ config: config(pool('reads-late', { args: ['2000'] }), limits) })
+    const bus = await startBus({ config: config(slow('reads-late', { args: ['2000'] }), limits) })
     const client = await bus.connect()
     const pad = 'x'.repeat(4_000)
     for (let n = 0; n < 300; n++) client.send({ id: n, method: 'm', params: { n, pad } })

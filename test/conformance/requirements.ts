@@ -1,10 +1,13 @@
 /**
- * Every SHALL and every decision of the contract, clauses 3 to 8, as data. An id begins with its clause.
+ * Every SHALL and every decision of `docs/spec.md` that somebody could break, as data. An id begins with its clause.
  *
- * Part 1 is the bus itself and must be proved by a test in this folder; part 2 needs ACP or MCP peers, the trace store
- * or the `connect` shim, and is proved where those are. A row says what must hold, never how it is done.
+ * A row says what must hold, never how it is done, and is cited by at least one test that fails without it.
  */
-const PART_1 = {
+import { AIO, OPENAI_AGENT, REGISTRY, TRACES } from './requirements-agents.ts'
+import { ACP, MCP } from './requirements-protocols.ts'
+
+/** The bus alone; proved in this folder, so that the suite judges any implementation of the contract. */
+const BUS = {
   'promise-one-answer': 'every request gets exactly one answer, at the client that asked',
   'promise-not-silent': 'what cannot be answered is dropped and counted by reason',
   'promise-error-shape':
@@ -17,9 +20,9 @@ const PART_1 = {
   '3.1-non-blocking': 'no peer makes the others wait for the I/O of the bus',
   '3.1-sigterm': 'SIGTERM shuts down gracefully',
   '3.1-sigint': 'SIGINT shuts down gracefully',
-  '3.1-start-order': 'order of start: arguments, config, spawn, listen',
+  '3.1-start-order': 'order of start: arguments, config, doors bound, workers spawned',
   '3.1-ready': 'then the log says ready with every address',
-  '3.1-failed-bind': 'a failed bind ends the workers, exit 1',
+  '3.1-failed-bind': 'a failed bind is exit 1, and no worker was started',
   '3.2-many-sessions': 'a client may hold many sessions',
   '3.2-never-reused': 'a client is identified by a number that is never reused',
   '3.3-pipes': 'a worker is a child process with stdin and stdout pipes',
@@ -49,8 +52,8 @@ const PART_1 = {
   '4.1.1-comments': 'comments and trailing commas are tolerated',
   '4.1.1-socket-path': 'socket paths over 103 bytes: exit 2',
   '4.1.1-keepalive': 'TCP keepalive is on',
-  '4.1.1-loopback': 'TCP beyond loopback only with --allow-unauthenticated (issue 2, item 3)',
-  '4.1.1-socket-mode': 'a Unix socket has mode 0600 and is never made through a symlink (issue 2, item 3)',
+  '4.1.1-loopback': 'TCP beyond loopback only with --allow-unauthenticated',
+  '4.1.1-socket-mode': 'a Unix socket has mode 0600 and is never made through a symlink',
   '4.1.2-lives': 'a connection lives until it is closed by the client, for an error or a limit, or by shutdown',
   '4.1.2-half-close-owed':
     'a plain client that ends its writing side still gets every answer it is owed, then is closed',
@@ -136,7 +139,7 @@ const PART_1 = {
   '7.1-group-ended': 'its group is ended',
   '7.1-stdout-eof': 'EOF on the stdout of a living worker counts as exit',
   '7.1-broken-stdin': 'a broken stdin of a living worker counts as exit',
-  '7.1-session-lost': 'requests that name a session of it get -32002 session_lost for the rest of the connection',
+  '7.1-session-lost': 'requests that name a session of it get -32002 session_lost',
   '7.2-restarted': 'a worker that exits is restarted',
   '7.2-limit': 'within max_restarts in restart_window_sec, counted per worker',
   '7.2-back-off': 'back-off 0.1 s, doubling, with jitter, to 30 s, reset after a stable minute',
@@ -182,6 +185,8 @@ const PART_1 = {
   '8.3-worker-timeout': 'after backpressure_timeout_sec the stuck worker is ended and restarted, worker_stalled',
   '8.3-blocking': 'a client whose full queue pauses a worker that others use is closed after blocking_timeout_sec',
   '8.3-innocent': "a peer's clock stands still while the bus is not reading from it",
+  '8.3-absent':
+    'time in which the bus itself did not run counts against nobody: no worker is ended and no request fails for it',
   '8.3-total': 'above max_total_buffer the largest holders are paused, then closed',
   '8.3-reserved': 'every outstanding request has room reserved for its error line',
   '8.4-all-at-once': 'config errors are reported all at once',
@@ -205,15 +210,17 @@ const PART_1 = {
   '8.6-ours': 'at the end only what is ours is removed',
 } as const
 
-const PART_2 = {
+/** Clauses 3 to 8 where they need peers with a protocol, the trace store or the `connect` shim. */
+const BUS_AND_PEERS = {
   '3.1-trace-never-awaited': 'no routing waits for the trace store',
   '3.3-shipped-agents-end': 'every other worker that we ship ends itself and its children within 1 s of SIGTERM or EOF',
   '4.1.2-dialect-eof': 'for every ACP or MCP client EOF means gone',
   '4.2.2-result-session': 'result.sessionId and the few fields the dialects name are read too',
-  '4.2.3-alias-references': 'an aliased id is replaced with everything that refers to it; a cancel means the newest',
+  '4.2.3-alias-references': 'an aliased id is replaced with everything that refers to it',
+  '4.2.3-cancel-newest': 'of the same id twice a cancel means the newest',
   '4.2.3-addressing': 'fields that a worker of a known protocol does not know are cut out',
   '4.3-dialect-batch': 'a batch is a bad envelope unless the dialect has batches',
-  '6.4-load-resume': 'load and resume included',
+  '6.4-load-resume': "load and resume of another client's session are refused too",
   '6.4-same-id-two-workers': 'the same id chosen by two workers serves both clients',
   '6.4-conflict': 'for one client on two workers the second is refused, -32603 session_id_conflict',
   '6.5-worker-requests': "requests of a worker are routed by session, tracked, and the client's answer goes back",
@@ -221,41 +228,76 @@ const PART_2 = {
   '6.6-sticky': "from a client's initialize on, its messages without a session stay with that worker",
   '6.6-acp-sessions': 'in ACP a session is recorded only from the answers to new, fork, load and resume',
   '6.6-replay': 'after a restart the recorded initialize is sent again and its answer swallowed',
-  '6.7-shared': 'sharing shared',
-  '6.7-isolated': 'sharing isolated: a worker for each client, max_instances 32, then no_worker',
-  '6.7-lease': 'sharing lease: one client while it has requests in flight, waiters first in first out, bounded',
-  '6.8-unaddressed': 'a message without any address goes only where it may',
-  '6.9-held': 'updates for a session that is not known yet are held, bounded, and follow its answer',
-  '6.10-connect': 'connect ends with its stdin once what it is owed has come, exit 0; no bus: exit 1',
-  '6.10-reconnect': 'if the bus goes later, connect fails what is pending, retries for 30 s, replays initialize',
+  '6.7.1-spread': 'shared: clients are spread over the workers, and each stays with its own',
+  '6.7.1-no-questions': 'shared: a server of the handshake era is offered no roots, sampling or elicitation',
+  '6.7.1-check': 'check recommends another mode where questions of a server are expected',
+  '6.7.2-own-worker': 'isolated: a worker for each client, started when it comes and ended with it',
+  '6.7.2-warm': 'isolated: instances workers are kept warm',
+  '6.7.2-passes': 'isolated: the handshake passes as it is',
+  '6.7.2-max': 'isolated: at max_instances the next client gets no_worker at once, until another has gone',
+  '6.7.2-replaced': 'isolated: a worker that dies is replaced for its client',
+  '6.7.3-exclusive': "lease: a worker is one client's while that has requests in flight",
+  '6.7.3-order': "lease: first in, first out, and the holder's new requests queue behind whoever waits",
+  '6.7.3-wait': 'lease: a waiter gets overloaded after 30 s',
+  '6.7.3-waiters': 'lease: 1,024 may wait, the next gets overloaded at once',
+  '6.7.3-local': 'lease: what the bus answers itself takes no lease and waits for none',
+  '6.7.3-ends': 'lease: it ends with its client and with its worker',
+  '6.7.3-subscriptions': 'lease: subscriptions are refused, not_with_lease',
+  '6.7.3-task': 'lease: a client returns to the worker that runs its task',
+  '6.8-everyone': 'a message without an address and without content goes to all initialised clients of the worker',
+  '6.8-nobody-guessed':
+    'otherwise it goes to the one client that is entitled, or to nobody, and a question is answered with an error',
+  '6.8-quarantine':
+    'what a worker says without an address within 5 s of a cancelled or abandoned request is put to nobody else',
+  '6.9-held': 'updates for a session that is not known yet follow the answer that announces it',
+  '6.9-bound': 'at most 256 lines or 1 MiB are held; what is beyond is dropped and counted',
+  '6.9-fails': 'if the request fails they are dropped and counted',
+  '6.10.1-bytes': 'connect: every line passes as it is, and stdout has nothing of its own',
+  '6.10.2-eof': 'connect: ends with its stdin once what it is owed has come, exit 0',
+  '6.10.2-not-for': 'connect: waits for nothing that was cancelled and for no subscription',
+  '6.10.2-questions': 'connect: questions after the end of input are answered with an error',
+  '6.10.2-host-gone': 'connect: a host that has gone altogether takes it with it',
+  '6.10.3-no-bus': 'connect: no bus at start is exit 1, with how to start one',
+  '6.10.3-no-pool': 'connect: a pool that is not there is exit 1, naming those there are',
+  '6.10.3-usage': 'connect: a wrong argument is exit 2',
+  '6.10.3-fault': 'connect: a fault of the host gives the error line of the bus, then exit 1',
+  '6.10.4-pending': 'connect: when the bus goes, what is pending fails with bus_gone, what is asked meanwhile waits',
+  '6.10.4-held': 'connect: a host that writes on is held, not buffered, and nothing is lost',
+  '6.10.4-introduction': 'connect: initialize that was answered is said again first, and its answer is kept back',
+  '6.10.4-once': 'connect: an initialize that was not answered is not repeated',
+  '6.10.4-gives-up': 'connect: a bus that stays away ends it',
+  '6.10.5-finds': 'connect: finds the only bus, or that of a configuration, from HOME alone',
+  '6.10.5-autostart': 'connect: several with --autostart start one bus',
+  '6.10.6-bounds': 'connect: requests beyond the bound are refused with too_many_pending',
+  '6.10.6-backpressure': 'connect: a host that does not read costs no memory and gets everything',
+  '6.10.6-line': 'connect: a line longer than the bound is message_too_large',
   '7.1-brought-back': 'load, resume or new brings a lost session back',
-  '7.2-start-timeout': 'start_timeout_sec',
+  '7.2-start-timeout': 'a worker that is not ready within start_timeout_sec is ended and restarted',
   '7.3-worker-told': 'the worker is told that a client has gone, as its dialect says',
   '8.1-timeout-cancel': 'on request_timeout the worker is sent the cancel',
   '8.6-trace': 'trace finds the bus as status does',
 } as const
 
-export type RequirementId = keyof typeof PART_1 | keyof typeof PART_2
+const TABLES = { ...BUS, ...BUS_AND_PEERS, ...ACP, ...MCP, ...AIO, ...TRACES, ...OPENAI_AGENT, ...REGISTRY }
+
+export type RequirementId = keyof typeof TABLES
 
 export interface Requirement {
   readonly id: RequirementId
   readonly clause: string
   readonly text: string
-  readonly part: 1 | 2
+  /** Proved in this folder; the others may be proved wherever their peers are. */
+  readonly isOfBus: boolean
 }
 
-function rows(table: Readonly<Record<string, string>>, part: 1 | 2): Requirement[] {
-  return Object.entries(table).map(([id, text]) => ({
-    id: id as RequirementId,
-    clause: clauseOf(id),
-    text,
-    part,
-  }))
-}
-
-/** The clause an id begins with: `4.2.3` of `4.2.3-alias-taken`. */
+/** The clause an id begins with: `4.2.3` of `4.2.3-alias-taken`, `promise` of `promise-one-answer`. */
 export function clauseOf(id: string): string {
   return id.slice(0, id.indexOf('-'))
 }
 
-export const REQUIREMENTS: readonly Requirement[] = [...rows(PART_1, 1), ...rows(PART_2, 2)]
+export const REQUIREMENTS: readonly Requirement[] = Object.entries(TABLES).map(([id, text]) => ({
+  id: id as RequirementId,
+  clause: clauseOf(id),
+  text,
+  isOfBus: id in BUS,
+}))

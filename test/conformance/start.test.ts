@@ -6,8 +6,7 @@ import { describe, expect, test } from 'vitest'
 import { runBus, startBus, testWorkspace } from '../support/bus.ts'
 import { readyAddresses } from '../support/bus-log.ts'
 import { config, pool } from '../support/pools.ts'
-import { isAlive, processesWorkingIn } from '../support/processes.ts'
-import { eventually } from '../support/waiting.ts'
+import { isAlive } from '../support/processes.ts'
 import { verifies } from './verifies.ts'
 
 const ECHO = config(pool('echo'))
@@ -42,17 +41,19 @@ describe('start', () => {
     expect(workspace.read('started')).toBe('')
   })
 
-  test('3.1 a failed bind ends the workers, exit 1', async () => {
+  test('3.1 a failed bind: exit 1, and no worker was started', async () => {
     verifies('3.1-failed-bind', '8.4-exit-1')
     const workspace = testWorkspace()
     const first = await startBus({ config: ECHO, doors: ['tcp'] })
     const taken = first.addresses[0]!.slice(4)
-    const stubborn = pool('ignores-sigterm', { args: [workspace.path('noticed')] })
-    const file = workspace.write('bus.json', config(stubborn))
+    const pools = ['started', 'started-too'].map((id) =>
+      pool('dies-at-start', { id, args: [workspace.path('started')] }),
+    )
+    const file = workspace.write('bus.json', config(pools))
     const done = await runBus(['--config', file, '--tcp', taken], { workspace, timeoutMs: 15_000 })
     expect(done.code).toBe(1)
     expect(done.stderr).toContain(taken)
-    await eventually('no worker to be left', () => processesWorkingIn(workspace.folder).length === 0)
+    expect(workspace.read('started')).toBe('')
   })
 
   test('3.1 ready is said once, and only when a client is served', async () => {

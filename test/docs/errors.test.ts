@@ -19,6 +19,6 @@ test.each(Object.entries(FAULTS))('%s is explained with its code', (reason, row)
 })
 
 test('nothing is explained that does not exist', () => {
-  const ofTheClient = ['bus_gone']
+  const ofTheClient = ['bus_gone', 'bus_unavailable']
   expect([...sections.keys()].filter((reason) => !(reason in FAULTS) && !ofTheClient.includes(reason))).toEqual([])
 })

@@ -44,6 +44,11 @@ const METHODS = {
   },
   /** Says nothing of where it stands: with one open call the bus knows. */
   ask: async ({ params }) => ({ result: { said: await call(params.to, params.with) } }),
+  /** Hands every call on to another that does the same, and says nothing of where it stands. */
+  bounce: async ({ method, params }) => {
+    appendFileSync(params.file, 'x')
+    return { result: await call(params.to, { ...params, to: method }) }
+  },
 }
 
 createInterface({ input: process.stdin }).on('line', async (line) => {

@@ -1,6 +1,7 @@
-/** Agents called by name through the real daemon (aio.md 3 and 5). */
+/** Agents called by name through the real daemon (spec N). */
 import type { Server } from 'node:http'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { verifies } from '../conformance/verifies.ts'
 import { type Bus, launch } from '../support/bus.ts'
 import { pool } from '../support/pools.ts'
 import { Workspace } from '../support/workspace.ts'
@@ -44,6 +45,7 @@ describe('agents of every kind', () => {
   })
 
   test('two clients with the same id share a trace: both are answered, each call has its own number', async () => {
+    verifies('T2-unique', 'T4-delivered')
     const [one, two] = [await bus.connect(), await bus.connect()]
     const call = { id: 1, method: 'reader::input', params: { inputs }, trace_id: 'shared-1' }
     const answers = await Promise.all([one.ask(call), two.ask(call)])
@@ -60,6 +62,7 @@ describe('agents of every kind', () => {
   })
 
   test('an agent finds the trace in its message, and a bus-made id', async () => {
+    verifies('N4-own-id')
     const client = await bus.connect()
     const { result } = await client.ask({ id: 'mine', method: 'reader::show', params: { a: 1 }, trace_id: 'shown-1' })
     expect(result.id).not.toBe('mine')
@@ -68,12 +71,14 @@ describe('agents of every kind', () => {
   })
 
   test('an error of the agent is passed as it is', async () => {
+    verifies('N10-own-error')
     const client = await bus.connect()
     const { error } = await client.ask({ id: 1, method: 'reader::nothing' })
     expect(error).toEqual({ code: -32601, message: 'no reader::nothing', data: { own: 1 } })
   })
 
   test('ids that a JSON library respells come back byte for byte, in partials too', async () => {
+    verifies('N4-restored')
     const client = await bus.connect()
     for (const id of ['12345678901234567890', '1.50', '"\\uD800"']) {
       client.send(`{"id":${id},"method":"reader::stream"}`)
@@ -87,6 +92,7 @@ describe('agents of every kind', () => {
   })
 
   test('partials come before the answer; one that has only outputs is an answer', async () => {
+    verifies('N15-order')
     const client = await bus.connect()
     client.send({ id: 5, method: 'reader::stream', trace_id: 'parts-1' })
     const [first, second, last] = await client.take(3)
@@ -99,6 +105,7 @@ describe('agents of every kind', () => {
   })
 
   test('calls of one session stay on one worker, others take turns', async () => {
+    verifies('N5-affinity')
     const client = await bus.connect()
     const pids = async (more: object): Promise<Set<number>> => {
       const seen = new Set<number>()
@@ -110,6 +117,7 @@ describe('agents of every kind', () => {
   })
 
   test('agents call agents: the graph is as deep as what happened', async () => {
+    verifies('N16-calls')
     const client = await bus.connect()
     const inner = { to: 'old::tools.call', with: { tool: 'calculate_area', args: { x: 2, y: 3 } } }
     const answer = await client.ask({
@@ -128,6 +136,7 @@ describe('agents of every kind', () => {
   })
 
   test('agents that call each other in a loop are stopped at 32 levels', async () => {
+    verifies('N16-depth')
     const client = await bus.connect()
     let message: object = { to: 'chief::pid', with: {} }
     for (let level = 0; level < 40; level++) message = { to: 'chief::relay', with: message }
@@ -142,6 +151,7 @@ describe('agents of every kind', () => {
   })
 
   test('a one-shot agent: a process for each call, matched by the process, plain messages refused', async () => {
+    verifies('N10-oneshot', 'N10-aio-only')
     const client = await bus.connect()
     const answer = await client.ask({ id: 7, method: 'voice::identify' })
     expect(answer).toMatchObject({ id: 7, result: { outputs: [{ type: 'text', value: 'spoken' }] } })
@@ -152,6 +162,7 @@ describe('agents of every kind', () => {
   })
 
   test('a one-shot agent that fails: the caller gets the reason, the trace what it said on stderr', async () => {
+    verifies('N12-stderr')
     const client = await bus.connect()
     const { error } = await client.ask({ id: 1, method: 'frail::input', params: { inputs }, trace_id: 'frail-1' })
     expect(error.data).toMatchObject({ reason: 'worker_exited', exit_code: 3 })
@@ -171,6 +182,7 @@ describe('agents of every kind', () => {
   })
 
   test('an agent that prints its answers over several lines', async () => {
+    verifies('N10-json')
     const client = await bus.connect()
     const answer = await client.ask({
       id: 1,
@@ -181,6 +193,7 @@ describe('agents of every kind', () => {
   })
 
   test('an http agent with an event stream', async () => {
+    verifies('N15-events')
     const client = await bus.connect()
     client.send({ id: 1, method: 'web::input', params: { inputs }, trace_id: 'web-1' })
     const [one, two, last] = await client.take(3)
@@ -189,6 +202,7 @@ describe('agents of every kind', () => {
   })
 
   test.each(['old', 'new', 'own'])('an MCP server (%s): tools, errors, progress and help', async (name) => {
+    verifies('N8-is-error', 'N20-shape')
     const client = await bus.connect()
     const trace_id = `mcp-${name}`
     const ask = (id: number, method: string, params: object = {}) =>
@@ -218,6 +232,7 @@ describe('agents of every kind', () => {
   })
 
   test('a notification is traced and never answered', async () => {
+    verifies('N7-notification')
     const client = await bus.connect()
     const file = workspace.path('notes')
     client.send({ method: 'reader::note', params: { file }, trace_id: 'note-1' })
@@ -229,12 +244,14 @@ describe('agents of every kind', () => {
   })
 
   test('what names no agent keeps its path, a trace_id included', async () => {
+    verifies('N1-path')
     const client = await bus.connect()
     const message = { method: 'show', pool: 'reader', trace_id: 't', sessionId: 'own', params: { x: 'a::b' }, id: 1 }
     expect((await client.ask(message)).result).toEqual(message)
   })
 
   test('refusals say why and keep the connection; three of them are counted only', async () => {
+    verifies('N2-grammar', 'N2-unknown', 'N3-refused', 'N8-input')
     const client = await bus.connect()
     const ask = async (method: string, more: object = {}) => (await client.ask({ id: 1, method, ...more })).error
     expect((await ask('nobody::m')).data).toMatchObject({ reason: 'unknown_agent' })
@@ -247,6 +264,7 @@ describe('agents of every kind', () => {
   })
 
   test('what is nested beyond reason is refused, from a caller and from an agent, and kept out of the trace', async () => {
+    verifies('N3-nested')
     const client = await bus.connect()
     const deep = `${'['.repeat(20_000)}${']'.repeat(20_000)}`
     client.send(`{"id":1,"method":"reader::show","params":{"x":${deep}}}`)
@@ -259,6 +277,7 @@ describe('agents of every kind', () => {
   })
 
   test('sampling of a server that does none is refused quickly, other sharing modes and eras work', async () => {
+    verifies('N9-unsupported')
     const client = await bus.connect()
     const { error } = await client.ask({ id: 1, method: 'old::sampling.start', params: { prompt: 'x' } })
     expect(error).toMatchObject({ code: -32601, data: { reason: 'sampling_unsupported' } })
@@ -270,6 +289,7 @@ describe('agents of every kind', () => {
   })
 
   test('the bus itself: help, agents, traces on the Unix door, none over TCP', async () => {
+    verifies('N21-methods', 'N21-remote')
     const client = await bus.connect('unix')
     expect((await client.ask({ id: 1, method: 'help' })).result.agents).toContain('web')
     expect((await client.ask({ id: 2, method: 'bus::trace.new' })).result.trace_id).toMatch(/^AIO-TR-\d{8}-\d{4,}$/)

@@ -4,6 +4,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { verifies } from '../conformance/verifies.ts'
 import { startBus, testWorkspace } from '../support/bus.ts'
 import { pool } from '../support/pools.ts'
 import { eventually } from '../support/waiting.ts'
@@ -13,6 +14,7 @@ const aio = { store: { path: 'traces.db' } }
 
 describe('somebody goes', () => {
   test('a worker that dies in the middle of a call: one error, and the next call finds its successor', async () => {
+    verifies('N18-exited')
     const bus = await startBus({ config: { pools: [agent('reader')], aio } })
     const client = await bus.connect()
     client.send({ id: 1, method: 'reader::wait', trace_id: 'death' })
@@ -29,6 +31,7 @@ describe('somebody goes', () => {
   })
 
   test('a worker that dies while it calls another: its own call is given up', async () => {
+    verifies('N18-nested')
     const bus = await startBus({ config: { pools: [agent('chief'), agent('reader')], aio } })
     const client = await bus.connect()
     client.send({ id: 1, method: 'chief::ask', params: { to: 'reader::wait', with: {} }, trace_id: 'nested' })
@@ -43,6 +46,7 @@ describe('somebody goes', () => {
   })
 
   test('a client that goes: the MCP server is told, and the trace says so', async () => {
+    verifies('N18-gone')
     const workspace = testWorkspace()
     const file = workspace.path('seen')
     const recorder = fileURLToPath(new URL('aio-mcp-recorder.mjs', import.meta.url))
@@ -65,6 +69,7 @@ describe('somebody goes', () => {
   })
 
   test('a call that its client cancels: no answer, the agent is told, the connection goes on', async () => {
+    verifies('N18-cancel')
     const workspace = testWorkspace()
     const recorder = fileURLToPath(new URL('aio-mcp-recorder.mjs', import.meta.url))
     const tool = {
@@ -85,6 +90,30 @@ describe('somebody goes', () => {
     expect((await callsOf(client, 'dropped'))[0].error.data.reason).toBe('cancelled')
   })
 
+  test('agents that call each other without end and without context: they stop at 32 levels, or with their client', async () => {
+    const workspace = testWorkspace()
+    const bus = await startBus({
+      config: { pools: [agent('chief'), agent('clerk')], aio },
+      workspace,
+      doors: ['unix', 'tcp'],
+    })
+    const client = await bus.connect('tcp')
+    const params = { to: 'clerk::bounce', file: workspace.path('bounces') }
+    // Two at a time: which of them an agent calls for nobody knows.
+    for (const id of [1, 2]) client.send({ id, method: 'chief::bounce', params })
+    const answers = [await client.next(), await client.next()]
+    expect(JSON.stringify(answers)).toContain('too_deep')
+    expect(workspace.read('bounces').length).toBeLessThanOrEqual(2 * 32)
+
+    const waits = { to: 'clerk::ask', with: { to: 'chief::ask', with: { to: 'clerk::wait', with: {} } } }
+    for (const id of [3, 4]) client.send({ id, method: 'chief::ask', params: waits })
+    await bus.statusWhere('all wait', ({ workers }) => workers.reduce((sum, each) => sum + each.outstanding, 0) === 8)
+    client.reset()
+    const other = await bus.connect()
+    const active = { id: 'active', method: 'bus::traces.list', params: { status: 'active' } }
+    await eventually('all calls to end', async () => (await other.ask(active)).result.traces.length === 0)
+  })
+
   test('a client that only ends its writing side gets its answers (contract 4.1.2)', async () => {
     const bus = await startBus({ config: { pools: [agent('reader')], aio } })
     const client = await bus.connect()
@@ -96,6 +125,7 @@ describe('somebody goes', () => {
 
 describe('the bus stops (contract 7.4)', () => {
   test('calls under way are answered in the drain, agents may still call each other, new ones are refused', async () => {
+    verifies('N19-drain')
     const bus = await startBus({ config: { pools: [agent('chief'), agent('reader')], aio } })
     const client = await bus.connect()
     client.send({ id: 1, method: 'reader::later', params: { ms: 600 } })
@@ -112,6 +142,7 @@ describe('the bus stops (contract 7.4)', () => {
   })
 
   test('at the end of the drain open calls get their error, one-shot processes are ended', async () => {
+    verifies('N19-drain')
     const config = { pools: [agent('reader'), oneshot('slow', 'hang')], aio, limits: { drain_timeout_sec: 1 } }
     const bus = await startBus({ config })
     const client = await bus.connect()
@@ -139,6 +170,7 @@ describe('bounds', () => {
   })
 
   test('a client that does not read holds back the worker that answers it, not the memory of the bus', async () => {
+    verifies('N14-slow-caller')
     const limits = { max_output_queue: 262_144, blocking_timeout_sec: 30, backpressure_timeout_sec: 30 }
     const bus = await startBus({ config: { pools: [agent('reader')], aio, limits } })
     const client = await bus.connect()
@@ -155,6 +187,7 @@ describe('bounds', () => {
   })
 
   test('an event stream waits for a client that does not read, and nothing of it is lost', async () => {
+    verifies('N14-slow-caller')
     const parts = 1_500
     const outputs = [{ type: 'text', value: 'x'.repeat(10_000) }]
     const server = createServer(async (request, response) => {
@@ -184,6 +217,7 @@ describe('bounds', () => {
   })
 
   test('an agent that does not read: calls are refused as overloaded', async () => {
+    verifies('N14-deaf')
     const limits = { max_output_queue: 65_536 }
     const bus = await startBus({ config: { pools: [pool('never-reads', { id: 'deaf', aio: {} })], aio, limits } })
     const client = await bus.connect()
@@ -205,6 +239,7 @@ describe('bounds', () => {
 
 describe('reload (contract 7.5)', () => {
   test('new agents can be called, removed ones are unknown, AIO can be switched on', async () => {
+    verifies('N1-off', 'N19-reload')
     const workspace = testWorkspace()
     const bus = await startBus({ config: { pools: [pool('echo')] }, workspace })
     const client = await bus.connect()

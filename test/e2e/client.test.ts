@@ -19,6 +19,7 @@ import {
   isRetryable,
   reasonOf,
 } from '../../src/client/index.ts'
+import { verifies } from '../conformance/verifies.ts'
 import { type Bus, startBus, testWorkspace } from '../support/bus.ts'
 import { config, pool } from '../support/pools.ts'
 import { sharedBus } from '../support/shared-bus.ts'
@@ -153,6 +154,7 @@ describe('the faces', () => {
   })
 
   test('a line that is longer than the program allows: BusRefused', async () => {
+    verifies('6.10.6-line')
     const connection = await at(bus(), { pool: 'echo', maxLineBytes: 1_000 })
     void connection.send(`{"id":1,"method":"x","params":"${'y'.repeat(1_000)}"}`)
     expect(await connection.closed).toMatchObject({ reason: 'message_too_large' })

@@ -1,7 +1,8 @@
-/** `connect --autostart`: a bus when none runs, and never two (issue 3, item 8). */
+/** `connect --autostart`: a bus when none runs, and never two (contract 6.10.5). */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { verifies } from '../conformance/verifies.ts'
 import { startBus, testWorkspace } from '../support/bus.ts'
 import { config, pool } from '../support/pools.ts'
 import { isAlive, killHard } from '../support/processes.ts'
@@ -24,6 +25,7 @@ function running(workspace: Workspace): Running[] {
 const START_MS = 15_000
 
 test('several at once start one bus, and all of them are answered by it', async () => {
+  verifies('6.10.5-autostart')
   const workspace = testWorkspace()
   const file = workspace.write('bus.json', config(pool('echo')))
   const shims = [1, 2, 3].map(() => startShim(workspace, '--autostart', '--config', file))

@@ -1,5 +1,6 @@
 /** The bus goes and comes back under a host that notices nothing but errors for what was in flight (contract 6.10). */
 import { describe, expect, test } from 'vitest'
+import { verifies } from '../conformance/verifies.ts'
 import { type Bus, startBus, testWorkspace } from '../support/bus.ts'
 import { config, pool } from '../support/pools.ts'
 import { eventually, sleep } from '../support/waiting.ts'
@@ -30,6 +31,7 @@ const gone = { code: -32603, data: { reason: 'bus_gone', retryable: true } }
 
 describe('6.10 a bus that goes', () => {
   test('what is pending fails, what is asked meanwhile waits and is answered by the next bus', async () => {
+    verifies('6.10.4-pending')
     const { shim, bus, again } = await scene(pool('slow'), '--pool', 'slow')
     for (const id of [1, 'two', 3.5]) shim.host.send({ id, method: 'x', params: { ms: 60_000 } })
     const before = await shim.host.ask({ id: 'quick', method: 'x', params: { ms: 1 } })
@@ -69,6 +71,7 @@ describe('6.10 a bus that goes', () => {
   })
 
   test('a host that writes on and on is held, not buffered, and nothing of it is lost', async () => {
+    verifies('6.10.4-held')
     const { shim, bus, again } = await scene(pool('echo'))
     await shim.host.ask({ id: 'first', method: 'x' })
     await killed(bus)
@@ -114,6 +117,7 @@ describe('6.10 the introduction', () => {
   }
 
   test('initialize that was answered is said again before anything else, and its answer is kept back', async () => {
+    verifies('6.10.4-introduction')
     const { workspace, shim, bus, again } = await recorded('plain')
     await shim.host.ask(acp)
     await killed(bus)
@@ -128,6 +132,7 @@ describe('6.10 the introduction', () => {
   })
 
   test('MCP: initialized follows it', async () => {
+    verifies('6.10.4-introduction')
     const { workspace, shim, bus, again } = await recorded('plain')
     await shim.host.ask(mcp)
     shim.host.send({ jsonrpc: '2.0', method: 'notifications/initialized' })
@@ -141,6 +146,7 @@ describe('6.10 the introduction', () => {
   })
 
   test('initialize that was not answered fails like any request and is not repeated', async () => {
+    verifies('6.10.4-once')
     const workspace = testWorkspace()
     const pools = pool('raw-log', { args: [workspace.path('heard'), 'silent'], protocol: 'plain' })
     const bus = await startBus({ config: config(pools), workspace })

@@ -1,5 +1,6 @@
 /** The shim between a host and the real daemon: what passes, how it ends, what it says (contract 6.10). */
 import { describe, expect, test } from 'vitest'
+import { verifies } from '../conformance/verifies.ts'
 import { type Bus, startBus, testWorkspace } from '../support/bus.ts'
 import { config, pool } from '../support/pools.ts'
 import { residentBytes } from '../support/processes.ts'
@@ -29,6 +30,7 @@ describe('with a bus that runs', () => {
   })
 
   test('6.10 an answer comes back byte for byte', async () => {
+    verifies('6.10.1-bytes')
     const shim = shimTo(bus(), '--pool', 'obeys')
     const answer = ' {"result" : {"A":1.0e2, "s":"\\u0041\\/é"},\t"id":$ID ,"jsonrpc":"2.0"} '
     shim.host.send({ id: 'one', method: 'say', params: { write: `${answer}\n` } })
@@ -58,12 +60,24 @@ describe('with a bus that runs', () => {
   })
 
   test('6.3 a pool that the bus does not have: exit 1, with the pools it has', async () => {
+    verifies('6.10.3-no-pool')
     const shim = shimTo(bus(), '--pool', 'ecko')
+    shim.host.endWriting()
     expect((await shim.ended()).code).toBe(1)
     expect(await shim.said).toMatch(/No pool has this name.*echo, slow/)
   })
 
+  test('6.3 a pool that the bus does not have: its own words are the answer to the first request', async () => {
+    const shim = shimTo(bus(), '--pool', 'ecko')
+    expect(await shim.host.ask({ id: 7, method: 'initialize' })).toMatchObject({
+      id: 7,
+      error: { code: -32601, message: expect.stringMatching(/No pool.*echo, slow/), data: { reason: 'unknown_pool' } },
+    })
+    expect((await shim.ended()).code).toBe(1)
+  })
+
   test('6.10 the end of input waits for what is owed, then exit 0', async () => {
+    verifies('6.10.2-eof')
     const shim = shimTo(bus(), '--pool', 'slow')
     for (const [id, ms] of [300, 600].entries()) shim.host.send({ id, method: 'x', params: { ms } })
     shim.host.endWriting()
@@ -72,6 +86,7 @@ describe('with a bus that runs', () => {
   })
 
   test('6.10 the end of input waits for nothing that was cancelled, nor for a subscription', async () => {
+    verifies('6.10.2-not-for')
     const shim = shimTo(bus(), '--pool', 'silent')
     shim.host.send({ id: 1, method: 'tools/call' })
     shim.host.send({ method: 'notifications/cancelled', params: { requestId: 1 } })
@@ -83,6 +98,7 @@ describe('with a bus that runs', () => {
   })
 
   test('4.1.2 after the end of input a question is answered with an error, so that the answer can come', async () => {
+    verifies('6.10.2-questions')
     const shim = shimTo(bus(), '--pool', 'asks')
     shim.host.send({ id: 1, method: 'do', sessionId: 's1', params: { ms: 100 } })
     shim.host.endWriting()
@@ -92,6 +108,7 @@ describe('with a bus that runs', () => {
   })
 
   test('4.1.2 a question that was open when the input ended is answered with an error too', async () => {
+    verifies('6.10.2-questions')
     const shim = shimTo(bus(), '--pool', 'asks')
     shim.host.send({ id: 1, method: 'do', sessionId: 's1' })
     expect((await shim.host.next()).method).toBe('question')
@@ -101,6 +118,7 @@ describe('with a bus that runs', () => {
   })
 
   test('4.3 garbage: the error line of the bus, then exit 1', async () => {
+    verifies('6.10.3-fault')
     const shim = shimTo(bus())
     shim.host.sendRaw('this is no JSON\n')
     expect(await shim.host.next()).toMatchObject({ id: null, error: { code: -32700, data: { reason: 'not_json' } } })
@@ -127,6 +145,7 @@ describe('with a bus that runs', () => {
   })
 
   test('8.2 a line that is too long for the bus: its error, then exit 1', async () => {
+    verifies('6.10.3-fault')
     const shim = shimTo(bus())
     shim.host.send({ id: 7, method: 'x', params: { pad: 'y'.repeat(7 * MIB) } })
     expect((await shim.host.next()).error.data.reason).toBe('message_too_large')
@@ -135,6 +154,7 @@ describe('with a bus that runs', () => {
   })
 
   test('8.3 a host that does not read costs no memory, and still gets everything', async () => {
+    verifies('6.10.6-backpressure')
     const shim = shimTo(bus(), '--pool', 'big-answers')
     shim.host.pause()
     const count = 40
@@ -146,6 +166,7 @@ describe('with a bus that runs', () => {
   })
 
   test('3.3 a host that goes altogether takes the shim with it', async () => {
+    verifies('6.10.2-host-gone')
     const shim = shimTo(bus(), '--pool', 'slow')
     shim.host.send({ id: 1, method: 'x', params: { ms: 200 } })
     await sleep(50)
@@ -157,6 +178,7 @@ describe('with a bus that runs', () => {
 
 describe('which bus', () => {
   test('8.6 found from HOME alone: the only one, or the one with a configuration', async () => {
+    verifies('6.10.5-finds')
     const workspace = testWorkspace()
     const first = await startBus({ config: config(pool('echo', { args: ['first'] })), workspace })
     const alone = startShim(workspace)
@@ -179,9 +201,42 @@ describe('which bus', () => {
     ['nothing is at the socket', ['--unix', 'none.sock']],
     ['nobody listens at the port', ['--tcp', '127.0.0.1:1']],
   ])('6.10 %s: exit 1, with how to start one', async (_case, args) => {
+    verifies('6.10.3-no-bus')
     const shim = startShim(testWorkspace(), ...args)
+    shim.host.endWriting()
     expect((await shim.ended()).code).toBe(1)
     expect(await shim.said).toMatch(/stdio-bus serve --unix PATH.*--autostart/)
+  })
+
+  test.each([
+    ['nothing is at the socket', ['--unix', 'none.sock']],
+    ['nobody listens at the port', ['--tcp', '127.0.0.1:1']],
+  ])('6.10 %s: the first request of the host is answered with how to start one, then exit 1', async (_case, args) => {
+    const shim = startShim(testWorkspace(), ...args)
+    shim.host.sendRaw('{"method":"hello"}\n{"id":"a\\u0041","meth')
+    shim.host.sendRaw('od":"initialize"}\n')
+    const line = (await shim.host.nextLine()).toString()
+    expect(line).toContain('"id":"a\\u0041"')
+    expect(JSON.parse(line).error).toEqual({
+      code: -32603,
+      message: expect.stringMatching(/no bus answers.*stdio-bus serve --unix PATH.*--autostart/),
+      data: { reason: 'bus_unavailable', retryable: true },
+    })
+    expect((await shim.ended()).code).toBe(1)
+    expect(await shim.said).toMatch(/stdio-bus serve --unix PATH.*--autostart/)
+  })
+
+  test('6.10 no bus and a last request without newline: answered, exit 1', async () => {
+    const shim = startShim(testWorkspace())
+    shim.host.sendRaw('{"id":1,"method":"a"}\n{"id":2,"method":"b"}')
+    shim.host.endWriting()
+    expect(await shim.host.next()).toMatchObject({ id: 1, error: { data: { reason: 'bus_unavailable' } } })
+    expect((await shim.ended()).code).toBe(1)
+  })
+
+  test('6.10 no bus and a host that says nothing: exit 1 after a moment', async () => {
+    const shim = startShim(testWorkspace())
+    expect((await shim.ended()).code).toBe(1)
   })
 
   test.each([
@@ -190,13 +245,14 @@ describe('which bus', () => {
     [['--tcp', 'nowhere'], /HOST:PORT/],
     [['--poll', 'x'], /--pool/],
   ])('8.4 %j is a mistake of the user: exit 2', async (args, sentence) => {
+    verifies('6.10.3-usage')
     const shim = startShim(testWorkspace(), ...args)
     expect((await shim.ended()).code).toBe(2)
     expect(await shim.said).toMatch(sentence)
   })
 })
 
-test('issue 3: memory and start stay small', async () => {
+test('6.10 memory and start stay small', async () => {
   const bus = await startBus({ config: config(pool('echo')) })
   const shim = shimTo(bus)
   for (let id = 0; id < 2_000; id++) shim.host.send({ id, method: 'x', params: { text: 'x'.repeat(200) } })

@@ -130,4 +130,27 @@ describe('through the daemon', () => {
     expect((await bus.exit).code).toBe(0)
     for (const { pid } of workers) expect(() => process.kill(pid, 0)).toThrow()
   })
+
+  it('5.4 the variables of the agent reach it from the environment of the bus, those of the pool win', async () => {
+    endpoint = await startEndpoint({ script: () => says('yes') })
+    const env = { OPENAI_BASE_URL: endpoint.url, OPENAI_API_KEY: 'sk-of-the-bus', OPENAI_MODEL: 'of-the-bus' }
+    const pool = { id: 'chat', agent: 'openai', env: { OPENAI_MODEL: 'of-the-pool' } }
+    const peer = await connectPeer(await startBus({ doors: ['tcp'], config: { pools: [pool] }, env }))
+    expect(await prompt(peer, await newSession(peer), 'hello')).toBe('end_turn')
+    const [chat] = endpoint.chats()
+    expect(chat?.headers.authorization).toBe('Bearer sk-of-the-bus')
+    expect(chat?.body.model).toBe('of-the-pool')
+  })
+
+  it("the seed's own handshake, with a version that is a string, works as at the bare agent", async () => {
+    const bus = await startWith(() => says('Hello', ' world'))
+    const host = await bus.connect()
+    const greeting = { protocolVersion: '2025-03-26', capabilities: {}, clientInfo: { name: 'seed', version: '1' } }
+    const ask = (id: number, method: string, params: object) => host.ask({ jsonrpc: '2.0', id, method, params })
+    expect(await ask(1, 'initialize', greeting)).toMatchObject({ result: { protocolVersion: '2025-03-26' } })
+    const { result } = await ask(2, 'session/new', { cwd: '/', mcpServers: [] })
+    const prompt = [{ type: 'text', text: 'hi' }]
+    host.send({ jsonrpc: '2.0', id: 3, method: 'session/prompt', params: { sessionId: result.sessionId, prompt } })
+    expect(await host.answerTo(3)).toMatchObject({ result: { stopReason: 'end_turn' } })
+  })
 })

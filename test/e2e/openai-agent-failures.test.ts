@@ -1,6 +1,7 @@
 import { createServer } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
 import { done, fails, finish, type Reply, says, text } from '../../src/agents/demo-endpoint/reply.ts'
+import { verifies } from '../conformance/verifies.ts'
 import { type Harness, type HarnessOptions, startHarness, until } from './openai-agent-harness.ts'
 
 let harness: Harness
@@ -34,10 +35,12 @@ describe('a refusal', () => {
     [404, (url) => `HTTP error (404) from ${url}. no such model`],
     [302, (url) => `HTTP error (302) from ${url}. no such model`],
   ])('with %i is worded as the seed words it', async (status, message) => {
+    verifies('O8-worded', 'O10-redirect')
     expect(await ask(fails(status, 'no such model', { location: '/elsewhere' }))).toBe(message(harness.url))
   })
 
   it('has the key cut out of the endpoint’s own message', async () => {
+    verifies('O10-redacted')
     expect(await ask(fails(400, `the key ${key} is bad`))).toBe(
       `HTTP error (400) from ${harness.url}. the key [secret] is bad`,
     )
@@ -56,6 +59,7 @@ describe('a retry', () => {
   const now = { 'retry-after': '0' }
 
   it('is made for 429 and 5xx, as often as configured', async () => {
+    verifies('O9-count')
     const replies = [fails(429, 'x', now), fails(500, 'x', now), says('third time')]
     expect(await ask((_, count) => replies[count]!, { env: { OPENAI_MAX_RETRIES: '2' } })).toBe('third time')
     await harness.stop()
@@ -64,6 +68,7 @@ describe('a retry', () => {
   })
 
   it('waits for what Retry-After says', async () => {
+    verifies('O9-after')
     const before = Date.now()
     const replies = [fails(429, 'x', { 'retry-after': '1' }), says('ok')]
     expect(await ask((_, count) => replies[count]!, { env: { OPENAI_MAX_RETRIES: '1' } })).toBe('ok')
@@ -71,6 +76,7 @@ describe('a retry', () => {
   })
 
   it('is not made when it would take more than a minute, nor for other statuses', async () => {
+    verifies('O9-after')
     await ask(() => fails(429, 'x', { 'retry-after': '61' }), { env: { OPENAI_MAX_RETRIES: '2' } })
     expect(harness.endpoint.chats()).toHaveLength(1)
     await harness.stop()
@@ -79,6 +85,7 @@ describe('a retry', () => {
   })
 
   it('is not made once something was streamed', async () => {
+    verifies('O9-streamed')
     await ask({ steps: [text('some'), { cut: true }] }, { env: { OPENAI_MAX_RETRIES: '2' } })
     expect(harness.endpoint.chats()).toHaveLength(1)
   })
@@ -96,12 +103,14 @@ describe('the network', () => {
   const network = () => `Network error connecting to ${harness.url}: `
 
   it('being down is said', async () => {
+    verifies('O8-network')
     const port = await freePort()
     const shown = await ask(says('never'), { baseUrl: `http://127.0.0.1:${port}/v1` })
     expect(shown).toBe(`${network()}connect ECONNREFUSED 127.0.0.1:${port}`)
   })
 
   it('being silent is said: before the status line', async () => {
+    verifies('O8-network')
     const silent = createServer(() => {}).listen(0, '127.0.0.1')
     await new Promise((resolve) => silent.once('listening', resolve))
     const { port } = silent.address() as { port: number }
@@ -123,6 +132,7 @@ describe('the network', () => {
   })
 
   it('being cut in the middle is said after the partial answer', async () => {
+    verifies('O8-network')
     const shown = await ask({ steps: [text('some'), { waitMs: 20 }, { cut: true }] })
     expect(shown.startsWith(`some\n\n${network()}`)).toBe(true)
   })
@@ -130,6 +140,7 @@ describe('the network', () => {
 
 describe('a stream', () => {
   it('that is none is an HTTP error with the type it gave', async () => {
+    verifies('O8-no-stream')
     expect(await ask({ headers: { 'content-type': 'text/html' }, body: '<p>hi</p>' })).toBe(
       `HTTP error (200) from ${harness.url}. It answered with text/html instead of an event stream.`,
     )
@@ -142,6 +153,7 @@ describe('a stream', () => {
   })
 
   it('with broken events goes on without them, and says so without their content', async () => {
+    verifies('O7-broken')
     const broken = ['{"choices":[{"delta":{"content":"private', '5', 'null', '[]', '"private"']
     const steps = [text('a'), ...broken.map((data) => ({ raw: `data: ${data}\n\n` })), text('b'), finish(), done]
     expect(await ask({ steps })).toBe('ab')
@@ -150,6 +162,7 @@ describe('a stream', () => {
   })
 
   it('with an error in it ends with its message', async () => {
+    verifies('O7-error')
     const steps = [text('some'), { event: { error: { message: `overloaded, ${key}` } } }, text('never'), done]
     expect(await ask({ steps })).toBe('some\n\noverloaded, [secret]')
   })
@@ -162,6 +175,7 @@ describe('a stream', () => {
   })
 
   it('with an event without an end is a network error, and memory stays bounded', async () => {
+    verifies('O7-bounded')
     const piece = { raw: 'x'.repeat(256 * 1024) }
     const steps = [{ raw: 'data: ' }, ...Array.from({ length: 160 }, () => piece)]
     const shown = await ask({ steps })

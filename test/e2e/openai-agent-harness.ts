@@ -50,8 +50,9 @@ export async function startHarness(options: HarnessOptions): Promise<Harness> {
   const { config } = read
   const logs: string[] = []
   const dispatcher = new Agent({ headersTimeout: 0, bodyTimeout: 0 })
-  const store = config.sessionDir === undefined ? undefined : new SessionStore(config.sessionDir)
-  const agent = new OpenAiAgent({ config, dispatcher, store, log: (message) => logs.push(message), version: '0.0.0' })
+  const log = (message: string) => logs.push(message)
+  const store = config.sessionDir === undefined ? undefined : new SessionStore(config.sessionDir, log)
+  const agent = new OpenAiAgent({ config, dispatcher, store, log, version: '0.0.0' })
   const updates: Harness['updates'] = []
   const app = client({ name: 'harness' }).onNotification(methods.client.session.update, ({ params }) => {
     updates.push(params)

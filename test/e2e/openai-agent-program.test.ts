@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, it } from 'vitest'
 import { calls, type Reply, says, text } from '../../src/agents/demo-endpoint/reply.ts'
 import { type Endpoint, startEndpoint } from '../../src/agents/demo-endpoint/server.ts'
+import { verifies } from '../conformance/verifies.ts'
 import { until } from './openai-agent-harness.ts'
 
 const program = fileURLToPath(new URL('../../dist/agents/openai/main.js', import.meta.url))
@@ -124,6 +125,7 @@ describe('the program', () => {
   })
 
   it('answers what it owes before it ends with its input', async () => {
+    verifies('O15-owes')
     const agent = await startWith(says('x'))
     agent.send({ id: 1, method: 'initialize', params: { protocolVersion: 1 } })
     agent.send({ id: 2, method: 'session/new', params: { cwd: '/', mcpServers: [] } })
@@ -133,6 +135,7 @@ describe('the program', () => {
   })
 
   it.each(['SIGTERM', 'SIGINT', 'EOF'])('ends within a second of %s, and what runs with it', async (how) => {
+    verifies('3.3-shipped-agents-end', 'O15-ends')
     const agent = await startWith({ steps: [text('partial'), { hang: true }] })
     const session = await agent.newSession()
     agent.send(promptOf(1, session))
@@ -145,6 +148,7 @@ describe('the program', () => {
   })
 
   it('ends its servers too, also one that does not listen', async () => {
+    verifies('3.3-shipped-agents-end', 'O15-ends')
     const agent = await startWith((count) => (count ? says('ok') : calls({ name: 'get_weather', arguments: '{}' })))
     const server = { name: 'deaf', command: process.execPath, args: [mcpServer, 'deaf'], env: [] }
     const session = await agent.newSession({}, [server])
@@ -169,6 +173,7 @@ describe('the program', () => {
   })
 
   it('takes a cancel in the same write as its prompt', async () => {
+    verifies('O5-same-write')
     const agent = await startWith({ steps: [text('partial'), { hang: true }] })
     const session = await agent.newSession()
     agent.send(promptOf(1, session), { method: 'session/cancel', params: { sessionId: session } })
@@ -188,6 +193,7 @@ describe('the program', () => {
 
 describe('the dialect of the seed', () => {
   it('has its name on every line that belongs to the session, questions of the agent included', async () => {
+    verifies('O16-name')
     const agent = await startWith((count) => (count ? says('ok') : calls({ name: 'get_weather', arguments: '{}' })))
     const server = { name: 'weather', command: process.execPath, args: [mcpServer], env: [] }
     const session = await agent.newSession({ sessionId: 'bus-1' }, [server])

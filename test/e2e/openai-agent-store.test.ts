@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { methods } from '@agentclientprotocol/sdk'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { says } from '../../src/agents/demo-endpoint/reply.ts'
+import { verifies } from '../conformance/verifies.ts'
 import { type Harness, startHarness } from './openai-agent-harness.ts'
 
 const { session: names } = methods.agent
@@ -31,6 +32,7 @@ async function start(): Promise<Harness> {
 
 describe('a stored session', () => {
   it('is loaded by another process, its history shown before the answer', async () => {
+    verifies('O14-load')
     const first = await start()
     const sessionId = await first.newSession('/work')
     await first.prompt(sessionId, 'a question')
@@ -45,6 +47,7 @@ describe('a stored session', () => {
   })
 
   it('is resumed without showing anything', async () => {
+    verifies('O14-load')
     const first = await start()
     const sessionId = await first.newSession('/work')
     await first.prompt(sessionId, 'a question')
@@ -56,6 +59,7 @@ describe('a stored session', () => {
   })
 
   it('is unknown after close until it is loaded again', async () => {
+    verifies('O14-close')
     const harness = await start()
     const sessionId = await harness.newSession('/work')
     await harness.ctx.request(names.close, { sessionId })
@@ -65,6 +69,7 @@ describe('a stored session', () => {
   })
 
   it('is listed by folder, and gone after delete', async () => {
+    verifies('O14-list')
     const harness = await start()
     const sessionId = await harness.newSession('/work')
     await harness.newSession('/elsewhere')

@@ -5,6 +5,7 @@ import { type McpServer, methods } from '@agentclientprotocol/sdk'
 import { afterEach, describe, expect, it } from 'vitest'
 import { calls, says } from '../../src/agents/demo-endpoint/reply.ts'
 import type { Script } from '../../src/agents/demo-endpoint/server.ts'
+import { verifies } from '../conformance/verifies.ts'
 import { allow, type Harness, type HarnessOptions, reject, startHarness, until } from './openai-agent-harness.ts'
 
 const program = fileURLToPath(new URL('openai-agent-mcp-server.mjs', import.meta.url))
@@ -34,6 +35,7 @@ const statuses = () =>
 
 describe('tools', () => {
   it('are offered, asked for, run, shown and fed back', async () => {
+    verifies('O13-loop')
     const asked: unknown[] = []
     const session = await start(callThenSay('get_weather'), (request) => {
       asked.push(request)
@@ -73,12 +75,14 @@ describe('tools', () => {
   })
 
   it('are called at most 25 rounds', async () => {
+    verifies('O3-rounds')
     const session = await start(() => calls({ name: 'get_weather', arguments: '{}' }), allow)
     expect(await harness.prompt(session, 'go')).toBe('max_turn_requests')
     expect(harness.endpoint.chats()).toHaveLength(25)
   })
 
   it('that are cancelled leave no call without its result', async () => {
+    verifies('O13-result')
     const script: Script = (request) =>
       request.body.messages.at(-1).content === 'again' ? says('ok') : calls({ name: 'wait', arguments: '{}' })
     const session = await start(script, allow)
@@ -103,6 +107,7 @@ describe('tools', () => {
   })
 
   it('never see the environment of the agent', async () => {
+    verifies('O13-environment')
     process.env['OPENAI_API_KEY_OF_TEST'] = 'x'
     const session = await start(callThenSay('environment', '{}'), allow, [
       { ...weather, env: [{ name: 'GIVEN', value: '1' }] } as McpServer,
@@ -122,6 +127,7 @@ describe('tools', () => {
 
 describe('a server that cannot be reached', () => {
   it('is reported once, and the session works without it', async () => {
+    verifies('O13-unreachable')
     const session = await start(() => says('fine'), allow, [missing])
     expect(await harness.prompt(session, 'hi')).toBe('end_turn')
     expect(await harness.prompt(session, 'hi')).toBe('end_turn')

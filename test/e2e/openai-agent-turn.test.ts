@@ -11,6 +11,7 @@ import {
   thought,
   usage,
 } from '../../src/agents/demo-endpoint/reply.ts'
+import { verifies } from '../conformance/verifies.ts'
 import { type Harness, type HarnessOptions, startHarness, until } from './openai-agent-harness.ts'
 
 let harness: Harness
@@ -48,6 +49,7 @@ describe('a turn', () => {
   })
 
   it('shows thoughts apart and reports usage with the size of the context', async () => {
+    verifies('O3-thoughts')
     const steps = [thought('Let me '), thought('see', 'reasoning'), text('Yes'), finish(), usage(17), done]
     await start({ script: () => ({ steps }), models: [{ id: 'gpt-4o', context_length: 128_000 }] })
     const session = await harness.newSession()
@@ -62,6 +64,7 @@ describe('a turn', () => {
     ['content_filter', 'refusal', false],
     ['stop', 'end_turn', true],
   ])('that ends for %s is %s', async (reason, stopReason, kept) => {
+    verifies('O3-reasons', 'O4-kept')
     await start({ script: (_, count) => (count ? says('ok') : { steps: [text('partial'), finish(reason), done] }) })
     const session = await harness.newSession()
     expect(await harness.prompt(session, 'one')).toBe(stopReason)
@@ -71,6 +74,7 @@ describe('a turn', () => {
   })
 
   it('takes a stream without its mark of the end, a whole completion, and a cut last line', async () => {
+    verifies('O7-endings')
     const whole = { object: 'chat.completion', choices: [{ message: { content: 'whole' }, finish_reason: 'stop' }] }
     const replies: Reply[] = [
       { steps: [text('unmarked')] },
@@ -93,6 +97,7 @@ describe('a turn', () => {
   })
 
   it('sends images as parts when vision is on', async () => {
+    verifies('O6-vision')
     await start({ env: { OPENAI_VISION: '1' } })
     const sessionId = await harness.newSession()
     const prompt = [
@@ -107,6 +112,7 @@ describe('a turn', () => {
   })
 
   it('sends all updates before its answer, in order', async () => {
+    verifies('O3-order')
     const words = Array.from({ length: 500 }, (_, index) => `${index} `)
     await start({ script: () => says(...words) })
     const session = await harness.newSession()
@@ -119,6 +125,7 @@ describe('a cancel', () => {
   const slow: Reply = { steps: [text('partial'), { hang: true }] }
 
   it('ends the turn and the request upstream, and the session goes on', async () => {
+    verifies('O5-upstream')
     await start({ script: (_, count) => (count ? says('fine') : slow) })
     const session = await harness.newSession()
     const turn = harness.prompt(session, 'one')
@@ -132,6 +139,7 @@ describe('a cancel', () => {
   })
 
   it('of the request itself is answered with cancelled, not with an error', async () => {
+    verifies('O5-forms')
     await start({ script: () => slow })
     const session = await harness.newSession()
     const cancel = new AbortController()
@@ -144,6 +152,7 @@ describe('a cancel', () => {
   })
 
   it('in the form of the seed is understood', async () => {
+    verifies('O5-forms')
     await start({ script: () => slow })
     const session = await harness.newSession()
     const turn = harness.prompt(session, 'one')
@@ -161,6 +170,7 @@ describe('a cancel', () => {
   })
 
   it('while nothing runs has no effect on the next turn', async () => {
+    verifies('O5-nothing')
     await start()
     const session = await harness.newSession()
     await harness.ctx.notify(methods.agent.session.cancel, { sessionId: session })
@@ -168,6 +178,7 @@ describe('a cancel', () => {
   })
 
   it('ends the waiting before a retry at once', async () => {
+    verifies('O5-retry')
     await start({ script: () => fails(503, 'later', { 'retry-after': '30' }) })
     const session = await harness.newSession()
     const turn = harness.prompt(session, 'hi')
@@ -192,6 +203,7 @@ describe('a cancel', () => {
 
 describe('sessions', () => {
   it('run side by side', async () => {
+    verifies('O2-side-by-side')
     await start({ script: (request) => says(`to ${request.body.messages.at(-1).content}`) })
     const ids = await Promise.all(Array.from({ length: 20 }, () => harness.newSession()))
     await Promise.all(ids.map((id, index) => harness.prompt(id, `q${index}`)))
@@ -199,6 +211,7 @@ describe('sessions', () => {
   })
 
   it('refuse a second prompt while one runs, and the first goes on', async () => {
+    verifies('O2-busy')
     await start({ script: () => ({ steps: [text('a'), { waitMs: 100 }, text('b'), finish(), done] }) })
     const session = await harness.newSession()
     const first = harness.prompt(session, 'one')
@@ -210,6 +223,7 @@ describe('sessions', () => {
   })
 
   it('that nobody knows are -32002 with the id', async () => {
+    verifies('O2-unknown')
     await start()
     const error = { code: -32002, data: { sessionId: 'nobody' } }
     await expect(harness.prompt('nobody', 'hi')).rejects.toMatchObject(error)
@@ -218,6 +232,7 @@ describe('sessions', () => {
   })
 
   it('cannot be loaded without a store', async () => {
+    verifies('O2-no-load')
     await start()
     const params = { sessionId: 'x', cwd: '/', mcpServers: [] }
     await expect(harness.ctx.request(methods.agent.session.load, params)).rejects.toMatchObject({ code: -32601 })
@@ -241,6 +256,7 @@ describe('the choice of a model', () => {
     harness.ctx.request(methods.agent.session.setConfigOption, { sessionId, configId, value })
 
   it('is offered from the list of the endpoint, with the same credentials', async () => {
+    verifies('O12-offered')
     await start({ models, env: { OPENAI_MODEL: 'small', OPENAI_API_KEY: 'sk-1' } })
     const created = await harness.ctx.request(methods.agent.session.new, { cwd: '/', mcpServers: [] })
     expect(created.configOptions).toMatchObject([{ id: 'model', category: 'model', currentValue: 'small' }])
@@ -251,6 +267,7 @@ describe('the choice of a model', () => {
   })
 
   it('changes the model of its session only', async () => {
+    verifies('O12-own')
     await start({ models, env: { OPENAI_MODEL: 'unlisted' } })
     const [one, other] = [await harness.newSession(), await harness.newSession()]
     expect(await choose(one, 'large')).toMatchObject({ configOptions: [{ currentValue: 'large' }] })
@@ -267,6 +284,7 @@ describe('the choice of a model', () => {
   })
 
   it('is not offered by an endpoint without a list, nor waited for longer than two seconds', async () => {
+    verifies('O12-wait')
     await start({ models: () => ({ delayMs: 10_000, body: {} }) })
     const before = Date.now()
     const created = await harness.ctx.request(methods.agent.session.new, { cwd: '/', mcpServers: [] })
@@ -277,6 +295,7 @@ describe('the choice of a model', () => {
 
 describe('authenticate and initialize', () => {
   it('may come at any time', async () => {
+    verifies('O1-again')
     await start()
     expect(await harness.ctx.request(methods.agent.authenticate, { methodId: 'any' })).toEqual({})
     expect(await harness.ctx.request(methods.agent.initialize, { protocolVersion: 7 })).toMatchObject({

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { verifies } from '../conformance/verifies.ts'
 import { packAgent } from '../fixtures/registry/pack.ts'
 
 const CLI = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
@@ -58,6 +59,7 @@ const start = (id: number, variable: string, pool: string) => ({
 
 describe('a pool that names an agent of the registry', () => {
   it('runs it as a worker, with its arguments, and with variables by precedence', async () => {
+    verifies('R4-precedence')
     // biome-ignore lint/suspicious/noTemplateCurlyInString: the reference is the bus's, not ours
     const pool = { id: 'a', registry: 'alpha', args: ['--more'], env: { WHO: 'pool', GIVEN: '${FROM_DAEMON}' } }
     const lines = ['WHO', 'FROM', 'GIVEN', 'ALPHA_KEY', 'FROM_DAEMON'].map((name, at) => start(at, name, 'a'))
@@ -74,6 +76,7 @@ describe('a pool that names an agent of the registry', () => {
   })
 
   it('that cannot be resolved is parked with the reason, and the others serve', async () => {
+    verifies('R5-parked')
     const pools = [
       { id: 'a', registry: 'alpha' },
       { id: 'b', registry: 'no-such-agent' },

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { verifies } from '../conformance/verifies.ts'
 import { type Bus, startBus, testWorkspace } from '../support/bus.ts'
 import type { LineClient, Message } from '../support/line-client.ts'
 import { descendantsOf, isAlive } from '../support/processes.ts'
@@ -164,6 +165,7 @@ describe('behind a bus', () => {
   })
 
   it('the question of an agent reaches the client of its session, and its answer the agent', async () => {
+    verifies('R9-questions')
     const bus = await startWithAgents()
     const [one, two] = [await bus.connect(), await bus.connect()]
     const [first, second] = [await newSession(one, 'a'), await newSession(two, 'b')]
@@ -222,6 +224,7 @@ describe('behind a bus', () => {
 
 describe('a pool that names an agent of the registry', () => {
   it('is not started at all while others can read the credentials: exit 2', async () => {
+    verifies('R4-exposed')
     const workspace = testWorkspace()
     configure(workspace)
     const registry = {
@@ -236,6 +239,7 @@ describe('a pool that names an agent of the registry', () => {
   })
 
   it('does not keep the others waiting while its agent is brought', async () => {
+    verifies('R5-waits')
     const workspace = testWorkspace()
     const { startIndexServer } = await import('../fixtures/registry/index-server.ts')
     const server = await startIndexServer()

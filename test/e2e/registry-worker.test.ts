@@ -2,6 +2,7 @@ import { renameSync } from 'node:fs'
 import { Readable, Writable } from 'node:stream'
 import * as acp from '@agentclientprotocol/sdk'
 import { describe, expect, it } from 'vitest'
+import { verifies } from '../conformance/verifies.ts'
 import { packAgent } from '../fixtures/registry/pack.ts'
 import { testWorkspace } from '../support/bus.ts'
 import { descendantsOf, isAlive } from '../support/processes.ts'
@@ -29,6 +30,7 @@ function launch(names: readonly string[], args: readonly string[] = [], env = {}
 
 describe('one worker that offers all agents', () => {
   it('serves an unchanged ACP client, which answers the questions of the agent itself', async () => {
+    verifies('R7-client')
     const { child } = launch(['one', 'two'])
     const stream = acp.ndJsonStream(
       Writable.toWeb(child.stdin!),
@@ -71,6 +73,7 @@ describe('one worker that offers all agents', () => {
   })
 
   it('tells sessions of two agents apart that chose the same id', async () => {
+    verifies('R9-same-id')
     const { client } = launch(['one', 'two'])
     const [one, two] = [await newSession(client, 'one'), await newSession(client, 'two')]
     expect(one).not.toBe(two)
@@ -79,6 +82,7 @@ describe('one worker that offers all agents', () => {
   })
 
   it('answers what an agent owed when it dies, and starts it again with the next message', async () => {
+    verifies('R8-dies')
     const { client } = launch(['one'])
     await ask(client, 'initialize', { protocolVersion: 1 }, { agentId: 'one' })
     const before = await self(client, 'one')
@@ -93,6 +97,7 @@ describe('one worker that offers all agents', () => {
   })
 
   it('ends an agent that is idle, and not one that has a session', async () => {
+    verifies('R8-idle')
     const { client } = launch(['idle+', 'busy'], ['--idle-timeout', '0.4'])
     const session = await newSession(client, 'idle')
     await newSession(client, 'busy')
@@ -104,6 +109,7 @@ describe('one worker that offers all agents', () => {
   })
 
   it('refuses what names no agent, or one that is not there', async () => {
+    verifies('R7-refused')
     const { client } = launch(['one'])
     const none = await ask(client, 'session/new', {})
     expect(none.error).toMatchObject({ code: -32600, data: { reason: 'agent_required' } })
@@ -115,6 +121,7 @@ describe('one worker that offers all agents', () => {
 
 describe('an agent that is not installed yet', () => {
   it('is installed while its first request waits; a failure is a clear error, and the next request tries again', async () => {
+    verifies('R8-installs')
     const workspace = testWorkspace()
     const tarball = packAgent(workspace.folder, 'packed')
     const late = `${tarball}.late.tgz`
@@ -133,6 +140,7 @@ describe('an agent that is not installed yet', () => {
 
 describe('credentials', () => {
   it('are in the environment of their agent and nowhere else', async () => {
+    verifies('R4-nowhere-else')
     const workspace = testWorkspace()
     writeAgents(workspace, ['one', 'two'])
     const { client, stderr } = startLauncher(workspace, ['--credentials', writeCredentials(workspace, 'one')], {
@@ -177,6 +185,7 @@ describe('contract 3.3: it ends with its agents', () => {
   const areGone = (pids: readonly number[]) => () => !pids.some(isAlive)
 
   it('within a second of the end of its input, and answers what it owes', async () => {
+    verifies('R10-ends')
     const { client, exit, pids } = await running()
     const startMs = performance.now()
     client.endWriting()
@@ -188,6 +197,7 @@ describe('contract 3.3: it ends with its agents', () => {
   })
 
   it('within a second of SIGTERM', async () => {
+    verifies('3.3-shipped-agents-end')
     const { child, exit, pids } = await running()
     const startMs = performance.now()
     child.kill('SIGTERM')
@@ -197,6 +207,7 @@ describe('contract 3.3: it ends with its agents', () => {
   })
 
   it('and when it is killed itself', async () => {
+    verifies('R10-ends')
     const { child, pids } = await running()
     child.kill('SIGKILL')
     await eventually('its agents to be gone', areGone(pids), 3_000)

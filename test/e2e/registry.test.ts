@@ -11,6 +11,7 @@ import { fileURLToPath } from 'node:url'
 import * as acp from '@agentclientprotocol/sdk'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { currentPlatform } from '../../src/registry/platform.ts'
+import { verifies } from '../conformance/verifies.ts'
 import { tarGz } from '../fixtures/registry/archives.ts'
 import { type IndexServer, startIndexServer } from '../fixtures/registry/index-server.ts'
 import { packAgent } from '../fixtures/registry/pack.ts'
@@ -164,6 +165,7 @@ describe('registry run', () => {
   })
 
   it('gives the agent what came before it was installed, and its exit code to the caller', async () => {
+    verifies('R6-is-agent')
     const { child, exit } = start('run', 'alpha', ...flags)
     child.stdin.write('{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}\n')
     child.stdin.write('{"jsonrpc":"2.0","id":2,"method":"_fixture/exit","params":{"code":7}}\n')
@@ -172,6 +174,7 @@ describe('registry run', () => {
   })
 
   it('starts offline what has been installed', async () => {
+    verifies('R2-offline')
     expect((await finish('install', 'tool', ...flags)).code).toBe(0)
     const pages = [...server.pages]
     server.pages.set('/index.json', 503)
@@ -186,6 +189,7 @@ describe('registry run', () => {
   })
 
   it('passes signals on', async () => {
+    verifies('R6-signals')
     const { child, exit } = start('run', 'interrupted', ...flags)
     await firstLine(child)
     child.kill('SIGINT')
@@ -193,6 +197,7 @@ describe('registry run', () => {
   })
 
   it('ends an agent that ignores SIGTERM, and its children, within a second', async () => {
+    verifies('R6-nothing-left')
     const { child, exit } = start('run', 'stubborn', ...flags)
     const pids = (await firstLine(child)).split(' ').map(Number)
     child.kill('SIGTERM')
@@ -201,6 +206,7 @@ describe('registry run', () => {
   })
 
   it('leaves nothing behind when it is killed itself', async () => {
+    verifies('R6-nothing-left')
     const { child } = start('run', 'stubborn', ...flags)
     const pids = (await firstLine(child)).split(' ').map(Number)
     child.kill('SIGKILL')
@@ -215,6 +221,7 @@ describe('registry run', () => {
   })
 
   it('says why an agent cannot be started, on stderr', async () => {
+    verifies('R6-stderr')
     const run = await finish('run', 'absent', ...flags)
     expect(run).toMatchObject({ code: 1, stdout: '' })
     expect(run.stderr).toMatch(/agent "absent" cannot be started.*ENOENT/)
@@ -223,6 +230,7 @@ describe('registry run', () => {
 
 describe('registry install', () => {
   it('by two at once downloads once', async () => {
+    verifies('R2-once')
     server.hits.clear()
     const both = await Promise.all([finish('install', 'tool', ...flags), finish('install', 'tool', ...flags, '--json')])
     expect(both.map(({ code }) => code)).toEqual([0, 0])
@@ -231,6 +239,7 @@ describe('registry install', () => {
   })
 
   it('that is interrupted leaves nothing and says so', async () => {
+    verifies('R2-interrupted')
     const slow = entry('slow', {
       binary: { [HERE]: { archive: `${server.url}/slow.tgz`, cmd: 'x', sha256: 'a'.repeat(64) } },
     })
@@ -284,6 +293,7 @@ describe('registry ls and show', () => {
 
 describe('credentials that others can read', () => {
   it('are refused with exit 2 and the command that helps', async () => {
+    verifies('R4-exposed')
     const exposed = join(folder, 'exposed.json')
     writeFileSync(exposed, '{"version": 1, "agents": {}}')
     chmodSync(exposed, 0o644)

@@ -3,7 +3,9 @@ import { spawn } from 'node:child_process'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { verifies } from '../conformance/verifies.ts'
 import { type Bus, busCommand, busEnv, launch, startBus } from '../support/bus.ts'
+import { connectUnix } from '../support/line-client.ts'
 import { eventually } from '../support/waiting.ts'
 import { Workspace } from '../support/workspace.ts'
 import { agent } from './aio-harness.ts'
@@ -33,6 +35,7 @@ describe('a trace of three levels', () => {
   }
 
   test('ls lists it, by control socket, by door and from the file', async () => {
+    verifies('8.6-trace')
     const sources = [
       ['--control', bus.control],
       ['--unix', workspace.path('bus.sock')],
@@ -56,6 +59,7 @@ describe('a trace of three levels', () => {
   })
 
   test('graph has a node for each call and an edge for each parent', async () => {
+    verifies('T10-svg')
     const svg = await run('graph', TRACE, '--control', bus.control)
     expect(svg.match(/class="[^"]*\bnode\b/g)).toHaveLength(4)
     expect(svg.match(/class="[^"]*\bedge\b/g)).toHaveLength(2)
@@ -71,6 +75,7 @@ describe('a trace of three levels', () => {
   })
 
   test('an unknown trace: exit 1, naming it', async () => {
+    verifies('T4-unknown')
     const { code, stderr } = await bus.run(['trace', 'show', 'nowhere', '--control', bus.control])
     expect([code, stderr]).toEqual([1, expect.stringContaining('"nowhere"')])
   })
@@ -107,6 +112,7 @@ describe('a trace of three levels', () => {
 })
 
 test('a configured collector gets every call as a span', async () => {
+  verifies('T8-spans')
   const bodies: string[] = []
   const server = createServer((request, response) => {
     let body = ''
@@ -129,4 +135,45 @@ test('a configured collector gets every call as a span', async () => {
   expect(text).toContain('"sent#1"')
   expect(text).not.toContain('hush')
   expect(bus.log.text).not.toContain('sesame')
+})
+
+describe('a trace that is long', () => {
+  const CALLS = 1_500
+
+  test('comes in pages over a door and the control socket; commands put them together', async () => {
+    const bus = await startBus({ config: { pools: [agent('reader')], aio: { store: { path: 'traces.db' } } } })
+    const client = await bus.connect()
+    const value = 'x'.repeat(2_000)
+    for (let id = 1; id <= CALLS; id++)
+      client.send({ id, method: 'reader::input', params: { inputs: [{ type: 'text', value }] }, trace_id: TRACE })
+    await client.take(CALLS, 30_000)
+
+    const control = await connectUnix(bus.control)
+    for (const [peer, method] of [
+      [client, 'bus::traces.get'],
+      [control, 'traces.get'],
+    ] as const) {
+      const ids: number[] = []
+      let cursor: string | undefined
+      do {
+        const { result } = await peer.ask({ id: 'page', method, params: { trace_id: TRACE, cursor } })
+        ids.push(...result.calls.map(({ id }: { id: number }) => id))
+        cursor = result.next_cursor
+      } while (cursor !== undefined)
+      expect(ids).toHaveLength(CALLS)
+      expect(new Set(ids).size).toBe(CALLS)
+      expect(Math.max(...peer.lines.map(({ length }) => length))).toBeLessThan(1024 * 1024)
+    }
+
+    for (const source of [
+      ['--control', bus.control],
+      ['--store', bus.workspace.path('traces.db')],
+    ]) {
+      const shown = await bus.run(['trace', 'show', TRACE, '--json', ...source])
+      expect(JSON.parse(shown.stdout).calls).toHaveLength(CALLS)
+      expect(JSON.parse(shown.stdout)).not.toHaveProperty('next_cursor')
+      const exported = await bus.run(['trace', 'export', TRACE, '--format', 'otlp-json', ...source])
+      expect(JSON.parse(exported.stdout).resourceSpans[0].scopeSpans[0].spans).toHaveLength(CALLS + 1)
+    }
+  }, 60_000)
 })

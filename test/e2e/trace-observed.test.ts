@@ -1,6 +1,7 @@
 /** `"trace": true` on a pool: ACP turns and MCP requests that pass the bus are in the trace, and pass it unchanged. */
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
+import { verifies } from '../conformance/verifies.ts'
 import { type Bus, startBus } from '../support/bus.ts'
 import type { LineClient, Message } from '../support/line-client.ts'
 import { eventually } from '../support/waiting.ts'
@@ -51,6 +52,7 @@ const promptOf = (sessionId: string, text: string) => ({
 
 describe('ACP', () => {
   test('a turn is a trace, its tool calls and questions are its children', async () => {
+    verifies('T9-acp')
     const bus = await startBus({ config: { pools: [coder({ trace: true })] } })
     const client = await bus.connect()
     const sessionId = await openSession(client)
@@ -93,6 +95,7 @@ describe('ACP', () => {
   })
 
   test('without "trace" nothing is kept, and the bus has no traces to ask for', async () => {
+    verifies('T9-off')
     const bus = await startBus({ config: { pools: [coder({})] } })
     const client = await bus.connect()
     expect((await client.ask({ id: 1, method: 'bus::traces.list' })).error.data.reason).toBe('unknown_method')
@@ -104,6 +107,7 @@ describe('ACP', () => {
 
 describe('MCP', () => {
   test('a request is a trace; x::y stays a plain method', async () => {
+    verifies('T9-mcp')
     const bus = await startBus({ config: { pools: [math({ trace: true, protocol: 'mcp' })] } })
     const client = await bus.connect()
     const ask = (id: number, method: string, params: object) => client.ask({ jsonrpc: '2.0', id, method, params })

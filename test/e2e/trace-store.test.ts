@@ -1,6 +1,7 @@
 /** The store of a running bus: it survives restarts and crashes, and when it fails calls go on and the operator is told. */
 import { mkdirSync, statSync } from 'node:fs'
 import { expect, test } from 'vitest'
+import { verifies } from '../conformance/verifies.ts'
 import { startBus, testWorkspace } from '../support/bus.ts'
 import { agent, callsOf } from './aio-harness.ts'
 
@@ -10,6 +11,7 @@ const call = (id: number) => ({ id, method: 'reader::input', params: { inputs } 
 const numberOf = (traceId: string): number => Number(traceId.split('-').at(-1))
 
 test('a restart goes on counting and still has what was', async () => {
+  verifies('T1-counter', 'T6-mode')
   const workspace = testWorkspace()
   const issued: string[] = []
   for (let round = 0; round < 2; round++) {
@@ -25,6 +27,7 @@ test('a restart goes on counting and still has what was', async () => {
 })
 
 test('after a crash open calls are errors: bus_restarted', async () => {
+  verifies('T5-crash')
   const workspace = testWorkspace()
   const first = await startBus({ config: config(), workspace })
   const caller = await first.connect()
@@ -44,6 +47,7 @@ test.each([
   ],
   ['a folder in its place', (path: string) => void mkdirSync(path)],
 ])('%s: the bus starts, says so once, answers calls and queries', async (_what, spoil) => {
+  verifies('T5-failed')
   const workspace = testWorkspace()
   spoil(workspace.path('traces.db'), (text) => workspace.write('traces.db', text))
   const bus = await startBus({ config: config(), workspace })
@@ -57,6 +61,7 @@ test.each([
 })
 
 test('two buses, one store: the second warns and keeps its traces in memory', async () => {
+  verifies('T5-in-use')
   const workspace = testWorkspace()
   const first = await startBus({ config: config(), workspace })
   const store = { path: workspace.path('traces.db') }
@@ -70,6 +75,7 @@ test('two buses, one store: the second warns and keeps its traces in memory', as
 })
 
 test('what is configured as secret is not kept', async () => {
+  verifies('T6-redact')
   const bus = await startBus({ config: config({ path: 'traces.db', redact: ['password'] }) })
   const client = await bus.connect()
   const params = { password: 'hush', name: 'ann' }

@@ -7,8 +7,8 @@
  * A whole run that found nothing writes its figures to docs/reliability.md when `--write` is given.
  */
 import { fileURLToPath } from 'node:url'
-import { parseArgs } from 'node:util'
 import { Random } from '../chaos/stage/random.mjs'
+import { readOptions } from '../support/options.mjs'
 import { Corpus } from './corpus.mjs'
 import { knock } from './doors/knock.mjs'
 import { plunge } from './plunge.mjs'
@@ -23,15 +23,24 @@ const SHARES = { envelope: 520_000, framing: 400_000, config: 50_000, stdio: 10_
 const PURE = { envelope: envelopeTarget, framing: framingTarget, config: configTarget }
 const DOORS = ['stdio', 'unix', 'tcp']
 
-const { values } = parseArgs({
-  options: {
-    seed: { type: 'string' },
-    count: { type: 'string' },
-    only: { type: 'string', default: Object.keys(SHARES).join(',') },
-    root: { type: 'string', default: fileURLToPath(new URL('../../', import.meta.url)) },
-    write: { type: 'boolean', default: false },
-    corpus: { type: 'string', default: fileURLToPath(new URL('corpus', import.meta.url)) },
-  },
+const USAGE = `usage: npm run fuzz [-- options]: made and broken inputs for the framing, the envelope, the configuration and every door
+
+  --seed N         repeats a run
+  --count N        how many inputs in all (a million)
+  --only LIST      of ${Object.keys(SHARES).join(', ')}; doors for the last three
+  --root FOLDER    fuzz what was built there
+  --corpus FOLDER  where the corpus is kept; it is replayed first
+  --write          a whole run that found nothing writes its figures to docs/reliability.md
+
+Exit 1 when something was found; the input is printed, and kept in the corpus.`
+
+const values = readOptions(USAGE, {
+  seed: { type: 'string' },
+  count: { type: 'string' },
+  only: { type: 'string', default: Object.keys(SHARES).join(',') },
+  root: { type: 'string', default: fileURLToPath(new URL('../../', import.meta.url)) },
+  write: { type: 'boolean', default: false },
+  corpus: { type: 'string', default: fileURLToPath(new URL('corpus', import.meta.url)) },
 })
 
 function chosen() {

@@ -1,5 +1,6 @@
 /** Real ACP clients and a real ACP agent, both on the official SDK, through the daemon: clauses 6.4 to 6.9 and 7.1, 7.3. */
 import { describe, expect, test } from 'vitest'
+import { verifies } from '../conformance/verifies.ts'
 import { startBus } from '../support/bus.ts'
 import { config } from '../support/pools.ts'
 import { sharedBus } from '../support/shared-bus.ts'
@@ -13,6 +14,7 @@ describe('several clients on one agent', () => {
   const bus = sharedBus({ config: config(acpPool()) })
 
   test('6.4 each has its own sessions, with the same ids of requests on both sides', async () => {
+    verifies('A5-owner')
     const clients = await initialised(bus(), 3)
     const ids = await Promise.all(clients.map((client) => client.newSession()))
     expect(new Set(ids).size).toBe(3)
@@ -23,6 +25,7 @@ describe('several clients on one agent', () => {
   })
 
   test('6.4 a session of another client is refused: prompt, load, resume, fork, close', async () => {
+    verifies('6.4-load-resume', 'A6-refused')
     const [owner, thief] = await initialised(bus(), 2)
     const sessionId = await owner!.newSession()
     await owner!.load('saved-owned')
@@ -44,6 +47,7 @@ describe('several clients on one agent', () => {
   })
 
   test('6.4 session/list shows a client its own live sessions and what can be loaded, never those of others', async () => {
+    verifies('A7-list')
     const [one, other] = await initialised(bus(), 2)
     const [mine, theirs] = [await one!.newSession(), await other!.newSession()]
     await one!.load('saved-1')
@@ -55,6 +59,7 @@ describe('several clients on one agent', () => {
   })
 
   test('6.5 questions go to the owner of the session, all at once, whatever ids the two sides use', async () => {
+    verifies('6.5-worker-requests', 'A9-questions', 'A10-complete')
     const clients = await initialised(bus(), 3)
     const ids = await Promise.all(clients.map((client) => client.newSession()))
     for (const [text, shown] of [
@@ -83,6 +88,7 @@ describe('several clients on one agent', () => {
   })
 
   test('6.5 a question of a request names the id its client gave it', async () => {
+    verifies('A10-request')
     const [one, other] = await initialised(bus(), 2, (method) => (method === 'elicitation/create' ? never() : {}))
     const [mine, theirs] = [await one!.newSession(), await other!.newSession()]
     void one!.prompt(mine, 'elicit request').catch(() => {})
@@ -93,6 +99,7 @@ describe('several clients on one agent', () => {
   })
 
   test('6.6 every client is initialised with the agent itself, and stays with it', async () => {
+    verifies('A2-own-initialize')
     const before = heardByAgents(bus()).filter(({ method }) => method === 'initialize').length
     const [one, other] = await initialised(bus(), 2)
     expect((await one!.initialize()).agentInfo).toMatchObject({ name: 'deterministic' })
@@ -101,6 +108,7 @@ describe('several clients on one agent', () => {
   })
 
   test('6.6 fork gives a session of the same client; close ends one, and its id is nobody’s', async () => {
+    verifies('4.2.2-result-session', 'A5-fork', 'A8-close')
     const [one, other] = await initialised(bus(), 2)
     const sessionId = await one!.newSession()
     const { sessionId: forked } = await one!.ctx.request<{ sessionId: string }>('session/fork', {
@@ -111,13 +119,15 @@ describe('several clients on one agent', () => {
     expect(await one!.prompt(forked, 'echo from the fork')).toBe('end_turn')
     expect(await errorOf(other!.prompt(forked, 'echo x'))).toMatchObject(NOT_OWNED)
     await one!.ctx.request('session/close', { sessionId })
-    const error = await errorOf(one!.prompt(sessionId, 'echo x'))
-    expect(error).toMatchObject({ code: -32002 })
-    expect(error.data?.reason).toBeUndefined()
-    expect(await errorOf(other!.prompt(sessionId, 'echo x'))).toMatchObject({ code: -32002 })
+    for (const client of [one!, other!]) {
+      const error = await errorOf(client.prompt(sessionId, 'echo x'))
+      expect(error).toMatchObject({ code: -32002 })
+      expect(error.data?.reason).toBeUndefined()
+    }
   })
 
   test('6.8 child sessions belong to the client of their parent', async () => {
+    verifies('A9-child')
     const [one, other] = await initialised(bus(), 2)
     const sessionId = await one!.newSession()
     await one!.prompt(sessionId, 'child sub-1')
@@ -127,6 +137,7 @@ describe('several clients on one agent', () => {
   })
 
   test('order: updates of a turn come in order and before its answer; the replay of a load before its answer', async () => {
+    verifies('A6-replay', 'A9-updates')
     const [client] = await initialised(bus(), 1)
     const sessionId = await client!.newSession()
     await client!.prompt(sessionId, 'burst 50')
@@ -137,6 +148,7 @@ describe('several clients on one agent', () => {
   })
 
   test('cancel: session/cancel ends the turn of that session alone, $/cancel_request that request alone', async () => {
+    verifies('A11-session', 'A11-request')
     const [one, other] = await initialised(bus(), 2)
     const [mine, theirs] = [await one!.newSession(), await other!.newSession()]
     const turns = [one!.prompt(mine, 'wait'), other!.prompt(theirs, 'wait')]
@@ -164,6 +176,7 @@ describe('several clients on one agent', () => {
 
 describe('6.9 an agent that speaks of a session before it has announced it', () => {
   test('its updates follow the answer of session/new', async () => {
+    verifies('6.9-held', 'A5-early')
     const bus = await startBus({ config: config(acpPool({ args: ['early'] })) })
     const clients = await initialised(bus, 5)
     const ids = await Promise.all(clients.map((client) => client.newSession()))
@@ -176,6 +189,7 @@ describe('6.9 an agent that speaks of a session before it has announced it', () 
 
 describe('6.4 two agents that choose the same session ids', () => {
   test('serve both clients; for one client on both, the second is refused', async () => {
+    verifies('6.4-same-id-two-workers', '6.4-conflict')
     const one = acpPool({ protocol: 'acp' })
     const bus = await startBus({ config: { pools: [one, { ...one, id: 'other' }], default_pool: 'agent' } })
     const raw = await bus.connect()
@@ -218,6 +232,7 @@ describe('6.4 two agents that choose the same session ids', () => {
 
 describe('7.3 a client that goes', () => {
   test('its turn is cancelled, its questions are answered, its sessions are closed; others notice nothing', async () => {
+    verifies('7.3-worker-told', 'A14-told')
     const bus = await startBus({ config: config(acpPool()) })
     const [gone, other] = await initialised(bus, 2, (method) =>
       method === 'session/request_permission' ? never() : {},
@@ -251,6 +266,7 @@ describe('7.3 a client that goes', () => {
   })
 
   test('a session that is announced to a client that has gone is closed too; an agent that cannot close is not asked to', async () => {
+    verifies('A14-cannot-close')
     const bus = await startBus({ config: config(acpPool({ args: ['plain'] })) })
     const [gone, other] = await initialised(bus, 2)
     await gone!.newSession()
@@ -263,6 +279,7 @@ describe('7.3 a client that goes', () => {
 
 describe('7.1 an agent that dies', () => {
   test('errors once; initialize repeated once per client; sessions are lost until load brings them back', async () => {
+    verifies('6.6-replay', '7.1-brought-back', 'A2-repeated', 'A15-exited', 'A15-lost')
     const bus = await startBus({ config: config(acpPool()) })
     const [one, other] = await initialised(bus, 2)
     const [mine, theirs] = [await one!.newSession(), await other!.newSession()]
@@ -310,6 +327,7 @@ describe('lease', () => {
 })
 
 test('a first message that is not initialize reaches the agent, whose own answer comes back', async () => {
+  verifies('A4-before')
   const bus = await startBus({ config: config(acpPool({ protocol: 'acp' })) })
   const client = await acpClient(bus)
   expect(await errorOf(client.newSession())).toMatchObject({ code: -32600 })

@@ -1,5 +1,6 @@
 /** Bad input of ACP and MCP clients and workers: one defined outcome each, as docs/protocols.md tells users. */
 import { describe, expect, test } from 'vitest'
+import { verifies } from '../conformance/verifies.ts'
 import type { Bus } from '../support/bus.ts'
 import type { LineClient, Message } from '../support/line-client.ts'
 import { config } from '../support/pools.ts'
@@ -64,6 +65,7 @@ describe.each([ACP, MCP])('$name', ({ config: configuration, join, ask, cancel, 
   ])(
     '%s closes the client with bad_envelope; nothing of it reaches a worker, nobody else notices',
     async (_, line, id) => {
+      verifies('A16-batch')
       const [bad, good] = [await join(bus()), await join(bus())]
       const before = seen(bus()).length
       bad.send(line())
@@ -96,6 +98,7 @@ describe.each([ACP, MCP])('$name', ({ config: configuration, join, ask, cancel, 
   })
 
   test('a cancel for nothing is dropped and counted; sent with an id it is refused', async () => {
+    verifies('A11-nothing')
     const client = await join(bus())
     const [before, told] = [await dropped(bus(), 'cancel_for_nothing'), seen(bus()).length]
     client.send(cancel(99))
@@ -106,6 +109,7 @@ describe.each([ACP, MCP])('$name', ({ config: configuration, join, ask, cancel, 
   })
 
   test('a response nobody asked for is dropped and counted, an error with id null too', async () => {
+    verifies('6.5-unasked')
     const client = await join(bus())
     const [before, nulls] = [await dropped(bus(), 'unasked_answer'), await dropped(bus(), 'null_id_error')]
     client.send({ jsonrpc: '2.0', id: 5, result: {} })
@@ -127,6 +131,7 @@ describe('sessions', () => {
   })
 
   test('an unknown session reaches the agent, whose own answer comes back', async () => {
+    verifies('A4-unknown-session')
     const client = await ACP.join(bus())
     const { error } = await client.ask(prompt(1, 'nobody-knows'))
     expect(error.code).toBe(-32002)
@@ -134,6 +139,7 @@ describe('sessions', () => {
   })
 
   test('a foreign session is refused, a notification for it dropped and counted', async () => {
+    verifies('A16-foreign')
     const [owner, thief] = [await ACP.join(bus()), await ACP.join(bus())]
     const { sessionId } = (
       await owner.ask({ jsonrpc: '2.0', id: 1, method: 'session/new', params: { cwd: '/', mcpServers: [] } })
@@ -147,6 +153,7 @@ describe('sessions', () => {
   })
 
   test('a session id that is no string closes the client', async () => {
+    verifies('A16-session-type')
     const client = await ACP.join(bus())
     client.send(prompt(3, 5))
     expect((await client.untilClosed()).at(-1)).toMatchObject({ id: 3, error: { data: { reason: 'bad_envelope' } } })
@@ -157,6 +164,7 @@ describe('an MCP client that does not begin with initialize', () => {
   const bus = sharedBus({ config: MCP.config })
 
   test('is served: the worker has been greeted by the bus; its initialize may come later', async () => {
+    verifies('M4-without')
     const client = await bus().connect()
     expect((await client.ask(call(1, undefined))).result.echo.name).toBe('tool')
     expect((await shakeHands(client, 2)).serverInfo.name).toBe('puppet')
@@ -170,6 +178,7 @@ describe('an MCP client that does not begin with initialize', () => {
   })
 
   test('a notification that is sent with an id is refused instead of being swallowed', async () => {
+    verifies('M9-with-id')
     const client = await bus().connect()
     expectRefusal(await client.ask({ jsonrpc: '2.0', id: 1, method: 'notifications/initialized' }), 'unknown_method')
     const progress = { jsonrpc: '2.0', id: 2, method: 'notifications/progress', params: { progressToken: 1 } }
@@ -177,6 +186,7 @@ describe('an MCP client that does not begin with initialize', () => {
   })
 
   test('a level that is none is the worker’s to refuse', async () => {
+    verifies('M15-none')
     const client = (await greeted(bus(), 1))[0]!
     await client.ask({ jsonrpc: '2.0', id: 1, method: 'logging/setLevel', params: { level: 'shouting' } })
     expect(heard(bus()).findLast(({ method }) => method === 'logging/setLevel').params.level).toBe('shouting')
@@ -187,6 +197,7 @@ describe('a worker that misbehaves', () => {
   const bus = sharedBus({ config: MCP.config })
 
   test('junk, batches, unknown tokens and questions with odd ids: each is dropped or refused, its clients go on', async () => {
+    verifies('M26-misbehaves')
     const [one, other] = await greeted(bus(), 2)
     const lines = ['junk', '[]', '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":{}}}']
     one!.send(call(1, [...lines, { id: 1.5, method: 'roots/list' }, DONE]))

@@ -1,20 +1,23 @@
 /** What takes too long, or too much, to be met with the real program: silence, bounds and quarantine, on a clock of the test's own. */
 import { describe, expect, test } from 'vitest'
+import { verifies } from '../conformance/verifies.ts'
 import { call, initializeLine, MODERN } from './mcp-peers.ts'
 import { Stage } from './stage.ts'
 
 const WELCOME = { protocolVersion: '2025-11-25', capabilities: {}, serverInfo: { name: 's', version: '1' } }
 const discover = (id: number) => ({ jsonrpc: '2.0', id, method: 'server/discover', params: { _meta: MODERN } })
 
-/** A stage whose only worker has been greeted. */
+/** A stage whose only worker has been greeted; one that is leased waits for the first client. */
 function greetedStage(sharing: 'shared' | 'lease'): Stage {
   const stage = new Stage({ protocol: 'mcp', sharing })
+  if (sharing === 'lease') stage.send(stage.connect(), initializeLine(0))
   stage.say(0, { id: stage.told(0, 'initialize').id, result: WELCOME })
   return stage
 }
 
-describe('mcp.md 1.4: a server that says nothing to the handshake', () => {
+describe('spec M3: a server that says nothing to the handshake', () => {
   test('is asked for its era after a while, and stays what it was when it does not know the question', () => {
+    verifies('M3-silence')
     const stage = new Stage({ protocol: 'mcp' })
     const { id } = stage.told(0, 'initialize')
     stage.advance(9_999)
@@ -34,6 +37,7 @@ describe('mcp.md 1.4: a server that says nothing to the handshake', () => {
     ['answers it', { result: { resultType: 'complete' } }],
     ['refuses the version', { error: { code: -32022, message: 'v' } }],
   ])('is of the stateless era when it %s', (_, answer) => {
+    verifies('M3-modern')
     const stage = new Stage({ protocol: 'mcp' })
     stage.advance(10_001)
     stage.say(0, { id: stage.told(0, 'server/discover').id, ...answer })
@@ -52,8 +56,21 @@ describe('mcp.md 1.4: a server that says nothing to the handshake', () => {
   })
 })
 
-describe('mcp.md 1.4: a server that ends over the question', () => {
+test('spec M4: a handshake that failed is not kept, the next client makes another', () => {
+  verifies('M4-errors')
+  const stage = new Stage({ era: 'legacy' })
+  const [first, second] = [stage.connect(), stage.connect()]
+  stage.send(first, initializeLine('a'))
+  stage.say(0, { id: stage.told(0, 'initialize').id, error: { code: -32603, message: 'not yet' } })
+  expect(stage.atClient.get(first)).toMatchObject([{ id: 'a', error: { code: -32603, message: 'not yet' } }])
+  stage.send(second, initializeLine('b'))
+  stage.say(0, { id: stage.told(0, 'initialize').id, result: WELCOME })
+  expect(stage.atClient.get(second)).toMatchObject([{ id: 'b', result: WELCOME }])
+})
+
+describe('spec M3: a server that ends over the question', () => {
   test('is not asked for ever', () => {
+    verifies('M3-fatal')
     const stage = new Stage({})
     for (let n = 0; n < 4; n++) {
       const client = stage.connect()
@@ -69,6 +86,7 @@ describe('mcp.md 1.4: a server that ends over the question', () => {
 
 describe('contract 6.7: lease', () => {
   test('a waiter is told after 30 s', () => {
+    verifies('6.7.3-wait')
     const stage = greetedStage('lease')
     const [holder, waiter] = [stage.connect(), stage.connect()]
     stage.send(holder, call(1, undefined))
@@ -82,6 +100,7 @@ describe('contract 6.7: lease', () => {
   })
 
   test('1,024 may wait, the next is told at once', () => {
+    verifies('6.7.3-waiters')
     const stage = greetedStage('lease')
     const [holder, waiter] = [stage.connect(), stage.connect()]
     stage.send(holder, call(0, undefined))
@@ -98,29 +117,32 @@ describe('contract 6.8: a worker that may still be at work for somebody else', (
   test.each(['shared', 'lease'] as const)(
     '%s: what it says is put to nobody for 5 s, then to the one client it works for',
     (sharing) => {
+      verifies('6.8-quarantine')
       const stage = greetedStage(sharing)
       const [gone, other] = [stage.connect(), stage.connect()]
       stage.send(gone, call(1, undefined))
       stage.leave(gone)
+      stage.send(other, initializeLine(0))
       stage.send(other, call(2, undefined))
       stage.advance(4_999)
       stage.say(0, question)
-      expect(stage.atClient.get(other)).toEqual([])
+      expect(stage.atClient.get(other)).toMatchObject([{ id: 0 }])
       expect(stage.atWorker.get(0)!.at(-1)).toMatchObject({ id: 'q', error: { data: { reason: 'no_client' } } })
       stage.advance(2)
       stage.say(0, question)
-      expect(stage.atClient.get(other)).toMatchObject([{ id: 'q' }])
+      expect(stage.atClient.get(other)).toMatchObject([{ id: 0 }, { id: 'q' }])
     },
   )
 
   test('what a client has cancelled itself does not keep its questions from it', () => {
     const stage = greetedStage('lease')
     const client = stage.connect()
+    stage.send(client, initializeLine(0))
     stage.send(client, call(1, undefined))
     stage.send(client, { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } })
     stage.send(client, call(2, undefined))
     stage.say(0, question)
-    expect(stage.atClient.get(client)).toMatchObject([{ id: 'q' }])
+    expect(stage.atClient.get(client)).toMatchObject([{ id: 0 }, { id: 'q' }])
   })
 })
 
@@ -138,6 +160,7 @@ describe('contract 6.9: updates that come before the answer that announces their
   }
 
   test('256 lines are held; what is beyond is dropped and counted', () => {
+    verifies('6.9-bound')
     const { stage, client } = begun()
     for (let n = 0; n < 300; n++) stage.say(0, update(String(n)))
     expect(stage.atClient.get(client)).toEqual([])
@@ -148,6 +171,7 @@ describe('contract 6.9: updates that come before the answer that announces their
   })
 
   test('1 MiB is held', () => {
+    verifies('6.9-bound')
     const { stage, client } = begun()
     for (let n = 0; n < 12; n++) stage.say(0, update('x'.repeat(100 * 1_024)))
     stage.say(0, { id: 0, result: { sessionId: 's' } })
@@ -159,6 +183,7 @@ describe('contract 6.9: updates that come before the answer that announces their
     ['the answer is an error', (stage: Stage) => stage.say(0, { id: 0, error: { code: 1, message: 'no' } })],
     ['the worker ends', (stage: Stage) => stage.exit(0)],
   ])('they are dropped and counted when %s', (_, end) => {
+    verifies('6.9-fails')
     const { stage, client } = begun()
     stage.say(0, update('lost'))
     end(stage)

@@ -1,5 +1,6 @@
-/** Batches of MCP 2025-03-26 (mcp.md 1.3): split for the worker, answered in one array; in no other revision. */
+/** Batches of MCP 2025-03-26 (spec M25): split for the worker, answered in one array; in no other revision. */
 import { describe, expect, test } from 'vitest'
+import { verifies } from '../conformance/verifies.ts'
 import type { Bus } from '../support/bus.ts'
 import { startBus } from '../support/bus.ts'
 import type { LineClient, Message } from '../support/line-client.ts'
@@ -22,6 +23,7 @@ describe.each(['shared', 'isolated', 'lease'])('%s', (sharing) => {
   const bus = sharedBus({ config: puppet({ sharing, instances: sharing === 'lease' ? 1 : 2 }) })
 
   test('a batch reaches the worker as single messages and is answered in one array, whatever answers', async () => {
+    verifies('M25-split')
     const client = await batching(bus())
     const note = { jsonrpc: '2.0', method: 'notifications/of/its/own' }
     client.send([call(1, undefined), ping('p'), note, call('1', [DONE])])
@@ -63,6 +65,7 @@ describe('answers that come late, or never', () => {
   })
 
   test('what is cancelled is owed no answer: the array comes without it', async () => {
+    verifies('M25-cancelled')
     const client = await batching(bus())
     client.send([call('never', []), ping('quick')])
     await hears(bus(), 'the call', ({ id }) => id === 'never')
@@ -77,6 +80,7 @@ describe('answers that come late, or never', () => {
   })
 
   test('an array of notifications and answers alone is not answered', async () => {
+    verifies('M25-silent')
     const client = await batching(bus())
     client.send([
       { jsonrpc: '2.0', method: 'notifications/one' },
@@ -87,6 +91,7 @@ describe('answers that come late, or never', () => {
   })
 
   test('a worker that dies leaves an error for each that it owed, in the same array', async () => {
+    verifies('M25-exited')
     const own = await startBus({ config: puppet() })
     const client = await batching(own)
     client.send([call('done', [DONE]), call('owed', [])])
@@ -98,6 +103,7 @@ describe('answers that come late, or never', () => {
   })
 
   test('answers that are more than the queue of a client may hold leave in several arrays', async () => {
+    verifies('M25-large')
     const own = await startBus({ config: { ...puppet(), limits: { max_output_queue: 4_096 } } })
     const client = await batching(own)
     const long = 'x'.repeat(1_500)
@@ -122,6 +128,7 @@ describe('refused', () => {
     ['a session id that is none', [sound, { id: 2, method: 'm', params: { sessionId: 1 } }]],
     ['more messages than an array may hold', Array.from({ length: 1_025 }, () => sound)],
   ])('%s closes the client with bad_envelope; nothing of it reaches a worker', async (_, batch) => {
+    verifies('M25-refused')
     const client = await batching(bus())
     const before = heard(bus()).length
     client.send(batch)
@@ -130,6 +137,7 @@ describe('refused', () => {
   })
 
   test('an array in another revision', async () => {
+    verifies('4.3-dialect-batch', 'M25-refused')
     const client = await bus().connect()
     await shakeHands(client, 0, '2025-06-18')
     client.send([sound])
@@ -147,6 +155,7 @@ describe('refused', () => {
 })
 
 test('an array of a worker that agreed on this revision reaches its client as single messages', async () => {
+  verifies('M25-worker')
   const bus = await startBus({ config: puppet({ sharing: 'isolated' }) })
   const client = await batching(bus)
   const note = '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'

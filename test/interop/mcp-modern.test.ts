@@ -1,5 +1,6 @@
 /** The routing table of the Model Context Protocol for the stateless era, and how the era of a worker is found out. */
 import { describe, expect, test } from 'vitest'
+import { verifies } from '../conformance/verifies.ts'
 import { type Bus, startBus } from '../support/bus.ts'
 import type { Message } from '../support/line-client.ts'
 import { config } from '../support/pools.ts'
@@ -35,6 +36,7 @@ const connected = (bus: Bus, count: number) => Promise.all(Array.from({ length: 
 
 describe('server/discover', () => {
   test('on a pool nobody knows: a server of the handshake era is found out and the client is refused at once', async () => {
+    verifies('M2-discover')
     const bus = await startBus({ config: puppet('legacy') })
     const client = await bus.connect()
     expect(await client.ask(discover('d'))).toMatchObject({ id: 'd', error: { code: -32601 } })
@@ -44,10 +46,20 @@ describe('server/discover', () => {
   })
 
   test.each(['silent', 'exits'])('a server that is %s at the question is never asked it', async (mode) => {
+    verifies('M2-discover')
     const bus = await startBus({ config: puppet(mode) })
     const client = await bus.connect()
     expect(await client.ask(discover(1))).toMatchObject({ id: 1, error: { code: -32601 } })
     await shakeHands(client)
+    expect(timesHeard(bus, 'server/discover')).toBe(0)
+  })
+
+  test('after the handshake the answer is the same, by the bus', async () => {
+    verifies('M2-discover')
+    const bus = await startBus({ config: puppet('silent') })
+    const client = await bus.connect()
+    await shakeHands(client)
+    expect(await client.ask(discover(1))).toMatchObject({ error: { code: -32601, data: { reason: 'unknown_method' } } })
     expect(timesHeard(bus, 'server/discover')).toBe(0)
   })
 
@@ -60,6 +72,7 @@ describe('server/discover', () => {
   })
 
   test('a pool that says era modern is asked as it is', async () => {
+    verifies('M1-era')
     const bus = await startBus({ config: puppet('dual', { protocol: 'mcp', era: 'modern' }) })
     const client = await bus.connect()
     expect((await client.ask(discover(1))).result.resultType).toBe('complete')
@@ -67,6 +80,7 @@ describe('server/discover', () => {
   })
 
   test('the worker of an ACP client is not asked for an era: the client is refused, the worker goes on', async () => {
+    verifies('A1-number')
     const bus = await startBus({ config: puppet('legacy') })
     const [acp, mcp] = await connected(bus, 2)
     await acp!.ask({ jsonrpc: '2.0', id: 0, method: 'initialize', params: { protocolVersion: 1 } })
@@ -80,6 +94,7 @@ describe('server/discover', () => {
 
 describe('eras are never mixed on one worker', () => {
   test('a client of the handshake era is refused by a worker of the stateless era, which hears nothing of it', async () => {
+    verifies('M2-mismatch', 'M23-unknown')
     const bus = await startBus({ config: puppet('modern') })
     const [one, other] = await connected(bus, 2)
     await one!.ask(discover(1))
@@ -92,6 +107,7 @@ describe('eras are never mixed on one worker', () => {
   })
 
   test('a client of the stateless era is refused by a worker of the handshake era', async () => {
+    verifies('M2-mismatch')
     const bus = await startBus({ config: puppet('dual') })
     const [one, other] = await connected(bus, 2)
     await shakeHands(one!)
@@ -101,6 +117,7 @@ describe('eras are never mixed on one worker', () => {
   })
 
   test('a first request of the stateless era does not decide for a server that does not know it', async () => {
+    verifies('M3-worker-decides')
     const bus = await startBus({ config: puppet('legacy') })
     const [rash, other] = await connected(bus, 2)
     expectRefusal(await rash!.ask(modern(1)), 'protocol_mismatch')
@@ -108,6 +125,7 @@ describe('eras are never mixed on one worker', () => {
   })
 
   test('a first request of the stateless era is served where the server knows it, without a discover before', async () => {
+    verifies('M1-meta')
     const bus = await startBus({ config: puppet('dual') })
     const clients = await connected(bus, 2)
     const answers = await Promise.all(clients.map((client) => client.ask(modern(1))))
@@ -120,6 +138,7 @@ describe('the stateless era', () => {
   const bus = sharedBus({ config: puppet('modern', { protocol: 'mcp', era: 'modern' }) })
 
   test('subscriptions/listen, acknowledged: the id is an alias where it must be, and the subscription id follows', async () => {
+    verifies('M22-id')
     const [one, other] = await connected(bus(), 2)
     const listen = { jsonrpc: '2.0', id: 1, method: 'subscriptions/listen' }
     const stamped = (method: string, id = '$ID') =>
@@ -146,6 +165,7 @@ describe('the stateless era', () => {
   })
 
   test('subscriptions/listen is cancelled when its client goes', async () => {
+    verifies('M22-gone')
     const [client] = await connected(bus(), 1)
     client!.send({ jsonrpc: '2.0', id: 'gone', method: 'subscriptions/listen', params: { _meta: MODERN, say: [] } })
     await hears(bus(), 'the listen', ({ id }) => id === 'gone')
@@ -158,6 +178,7 @@ describe('the stateless era', () => {
   })
 
   test('notifications/cancelled S→C ends a subscription; its result may follow or not', async () => {
+    verifies('M22-ended')
     const [client] = await connected(bus(), 1)
     const ended = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":$ID}}`
     const before = (await bus().status()).outstanding
@@ -175,6 +196,7 @@ describe('the stateless era', () => {
   })
 
   test('what belongs to no subscription is for nobody: list_changed without one is dropped and counted', async () => {
+    verifies('M22-nobody')
     const [one, other] = await connected(bus(), 2)
     await one!.ask(modern(0))
     const before = await dropped(bus(), 'unattributable')
@@ -185,6 +207,7 @@ describe('the stateless era', () => {
   })
 
   test('notifications/message: only if exactly one request in flight asked for log lines', async () => {
+    verifies('M23-log')
     const [one, other] = await connected(bus(), 2)
     const log = { method: 'notifications/message', params: { level: 'info', data: 'x' } }
     one!.send(modern('quiet', []))
@@ -200,6 +223,7 @@ describe('the stateless era', () => {
   })
 
   test('same, modern: input_required is a normal result, and the retry with requestState goes to the worker that issued it', async () => {
+    verifies('M7-state', 'M23-input')
     const many = await startBus({ config: puppet('modern', { protocol: 'mcp', era: 'modern', instances: 3 }) })
     const [client, second] = await connected(many, 2)
     const first = await client!.ask(modern(1))
@@ -231,6 +255,7 @@ describe('the stateless era', () => {
   })
 
   test('a question is not in this era: it is refused to the worker, nobody is asked', async () => {
+    verifies('M23-question')
     const [client] = await connected(bus(), 1)
     client!.send(modern(1, [{ id: 'q', method: 'sampling/createMessage', params: {} }, COMPLETE]))
     await client!.answerTo(1)
@@ -239,6 +264,7 @@ describe('the stateless era', () => {
   })
 
   test('tasks of the extension: for the owner only, notifications/tasks too', async () => {
+    verifies('M23-tasks')
     const [owner, other] = await connected(bus(), 2)
     const created = '{"jsonrpc":"2.0","id":$ID,"result":{"resultType":"task","taskId":"m-1","status":"working"}}'
     owner!.send(modern(1, [created]))

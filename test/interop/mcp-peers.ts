@@ -29,7 +29,10 @@ export const RELATED_TASK = 'io.modelcontextprotocol/related-task'
 /** What every request of the stateless era carries. */
 export const MODERN = { [PROTOCOL]: '2026-07-28', 'io.modelcontextprotocol/clientCapabilities': {} }
 
-export function initializeLine(id: unknown, protocolVersion = '2025-11-25', capabilities: object = {}): Message {
+/** What a client may be asked. */
+export const OFFERS = { roots: {}, sampling: {}, elicitation: {} }
+
+export function initializeLine(id: unknown, protocolVersion = '2025-11-25', capabilities: object = OFFERS): Message {
   const clientInfo = { name: 'raw', version: '1' }
   return { jsonrpc: '2.0', id, method: 'initialize', params: { protocolVersion, capabilities, clientInfo } }
 }

@@ -1,5 +1,6 @@
 /** sampling/createMessage, elicitation/create, roots/list: questions of a server to a client, in each sharing mode. */
 import { describe, expect, test } from 'vitest'
+import { verifies } from '../conformance/verifies.ts'
 import { startBus } from '../support/bus.ts'
 import { config } from '../support/pools.ts'
 import { sharedBus } from '../support/shared-bus.ts'
@@ -29,6 +30,7 @@ describe('shared', () => {
   test.each(METHODS)(
     '%s goes to the only client with requests in flight, and its answer comes back',
     async (method) => {
+      verifies('M18-sole')
       const [one, other] = await greeted(bus(), 2)
       const question = ask(method)
       one!.send(call(1, [question, DONE]))
@@ -46,6 +48,7 @@ describe('shared', () => {
   )
 
   test.each(METHODS)('%s with two in flight is refused to the worker: nobody is guessed', async (method) => {
+    verifies('6.8-nobody-guessed', 'M18-nobody')
     const [one, other] = await greeted(bus(), 2)
     one!.send(call(1, []))
     await settled(one!)
@@ -59,6 +62,7 @@ describe('shared', () => {
   })
 
   test('a question of a task goes to whoever started the task', async () => {
+    verifies('M18-task')
     const [owner, other] = await greeted(bus(), 2)
     owner!.send(call(1, ['{"jsonrpc":"2.0","id":$ID,"result":{"task":{"taskId":"t1","status":"working"}}}']))
     await owner!.answerTo(1)
@@ -117,6 +121,7 @@ describe('isolated', () => {
 
 describe('lease', () => {
   test('a question, a log line and stray progress find the holder', async () => {
+    verifies('6.7.3-exclusive')
     const bus = await startBus({ config: puppet({ sharing: 'lease' }) })
     const [one, other] = await greeted(bus, 2)
     const question = ask('elicitation/create')
@@ -137,6 +142,7 @@ describe('notifications/elicitation/complete', () => {
   const bus = sharedBus({ config: puppet() })
 
   test('goes to the client that received that elicitation', async () => {
+    verifies('M19-complete')
     const [one, other] = await greeted(bus(), 2)
     one!.send(call(1, [ask('elicitation/create', { mode: 'url', elicitationId: 'e1' }), DONE]))
     await one!.next()
@@ -158,6 +164,7 @@ describe('notifications/progress C→S', () => {
   const bus = sharedBus({ config: puppet() })
 
   test('of a question reaches the worker that asked it; any other is dropped', async () => {
+    verifies('M13-progress')
     const [one, other] = await greeted(bus(), 2)
     one!.send(call(1, [ask('sampling/createMessage', { _meta: { progressToken: 'p' } })]))
     await one!.next()
@@ -182,6 +189,7 @@ describe('notifications/progress C→S', () => {
 
 describe('a question whose client goes', () => {
   test('is answered for it, so that the worker does not wait', async () => {
+    verifies('M18-gone')
     const bus = await startBus({ config: puppet({ sharing: 'lease' }) })
     const [client] = await greeted(bus, 1)
     const questions = METHODS.map((method) => ask(method))

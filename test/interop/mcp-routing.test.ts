@@ -1,5 +1,6 @@
 /** The routing table of the Model Context Protocol, row by row, for clients of the handshake era that share one worker. */
 import { describe, expect, test } from 'vitest'
+import { verifies } from '../conformance/verifies.ts'
 import { startBus } from '../support/bus.ts'
 import { config } from '../support/pools.ts'
 import { sharedBus } from '../support/shared-bus.ts'
@@ -24,6 +25,7 @@ describe('any request C→S', () => {
   const bus = sharedBus({ config: puppet() })
 
   test('ids that collide reach the worker as different ids and come back as they were, 1 and "1" apart', async () => {
+    verifies('M6-ids')
     const clients = await greeted(bus(), 2)
     const spellings = ['1', '"1"', '1.0', '1e2', '9007199254740993', '"\\ud800"', '-1']
     for (const client of clients) {
@@ -42,6 +44,7 @@ describe('any request C→S', () => {
   })
 
   test('addressing fields that the protocol does not know are cut out, everything else arrives as it was', async () => {
+    verifies('4.2.3-addressing')
     const [client] = await greeted(bus(), 1)
     client!.send(
       '{"pool":"puppet", "sessionId":"s" ,"jsonrpc":"2.0","id":77,"method":"tools/call","params":{"x" : 1.0 }}',
@@ -67,6 +70,7 @@ describe('result/error S→C', () => {
   const bus = sharedBus({ config: puppet() })
 
   test('exactly once: a second answer, and one nobody asked for, are dropped and counted', async () => {
+    verifies('M8-once')
     const [client, other] = await greeted(bus(), 2)
     const before = await dropped(bus(), 'unknown_answer')
     client!.send(call(1, [DONE, DONE, { id: 'nobody', result: {} }, { id: 99, error: { code: 1, message: 'x' } }]))
@@ -77,6 +81,7 @@ describe('result/error S→C', () => {
   })
 
   test('a late answer to a client that has gone reaches nobody, even one that uses the same id', async () => {
+    verifies('M8-late')
     const [gone, next] = await greeted(bus(), 2)
     gone!.send(call(5, []))
     const { id } = await hears(bus(), 'the call', ({ params }) => params?.say?.length === 0)
@@ -92,6 +97,7 @@ describe('result/error S→C', () => {
   })
 
   test('an error of the worker passes unchanged', async () => {
+    verifies('M8-errors')
     const [client] = await greeted(bus(), 1)
     client!.send(call(3, ['{"jsonrpc":"2.0","id":$ID,"error":{"code":-32021,"message":"m","data":{"x":[1.0]}}}']))
     await client!.answerTo(3)
@@ -103,6 +109,7 @@ describe('result/error S→C', () => {
 
 describe('initialize, notifications/initialized', () => {
   test('one handshake per worker; later clients are answered from what it said, with their own ids', async () => {
+    verifies('M4-once')
     const bus = await startBus({ config: puppet() })
     const clients = await Promise.all(Array.from({ length: 4 }, () => bus.connect()))
     const ids = [0, '0', 1.5, 'x']
@@ -115,12 +122,14 @@ describe('initialize, notifications/initialized', () => {
   })
 
   test('many that come before the worker has answered share one handshake, on a pool that has not been told it is MCP', async () => {
+    verifies('M1-string', 'M4-shared')
     const bus = await startBus({ config: config(mcpPool('puppet')) })
     await greeted(bus, 5)
     expect(timesHeard(bus, 'initialize')).toBe(1)
   })
 
   test('each client is offered the revision it asked for, or the latest the worker knows', async () => {
+    verifies('M4-revision')
     const bus = await startBus({ config: puppet() })
     for (const [wanted, offered = wanted] of [
       ['2024-11-05'],
@@ -134,6 +143,7 @@ describe('initialize, notifications/initialized', () => {
   })
 
   test('a shared worker is offered no roots, sampling or elicitation, a leased one is', async () => {
+    verifies('6.7.1-no-questions', 'M5-shared')
     const shared = await startBus({ config: puppet() })
     await greeted(shared, 1)
     expect(heard(shared)[0].params.capabilities).toEqual({})
@@ -147,6 +157,7 @@ describe('ping', () => {
   const bus = sharedBus({ config: puppet() })
 
   test('is answered by the bus for both sides', async () => {
+    verifies('M10-ping')
     const [client] = await greeted(bus(), 1)
     expect(await client!.ask({ jsonrpc: '2.0', id: 'p', method: 'ping' })).toEqual({
       jsonrpc: '2.0',
@@ -165,6 +176,7 @@ describe('ping', () => {
 
 describe('tools/call, prompts/get, resources/read, completion/complete, */list', () => {
   test('cursors stay with the worker that gave them: a client stays with its worker', async () => {
+    verifies('M7-sticks')
     const bus = await startBus({ config: puppet({ instances: 3 }) })
     for (const client of await greeted(bus, 4)) {
       const pids = new Set<number>()
@@ -180,6 +192,7 @@ describe('notifications/cancelled C→S', () => {
   const cancel = (requestId: unknown) => ({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId } })
 
   test('reaches the worker with the id it knows, for requests of that client only', async () => {
+    verifies('4.2.3-alias-references', 'M9-mapped')
     const [one, other] = await greeted(bus(), 2)
     one!.send(call(1, []))
     await settled(one!)
@@ -193,6 +206,7 @@ describe('notifications/cancelled C→S', () => {
   })
 
   test('for nothing, for a request of another, with the other type, or without an id: dropped and counted', async () => {
+    verifies('M9-nothing')
     const [one, other] = await greeted(bus(), 2)
     one!.send(call(8, []))
     await settled(one!, other!)
@@ -208,6 +222,7 @@ describe('notifications/cancelled C→S', () => {
   })
 
   test('ends what the client is owed: a cancelled request counts no more, an answer that still comes is delivered', async () => {
+    verifies('M9-owed')
     const [client] = await greeted(bus(), 1)
     const before = (await bus().status()).outstanding
     client!.send(call(20, []))
@@ -226,6 +241,7 @@ describe('notifications/cancelled S→C', () => {
   const bus = sharedBus({ config: puppet({ sharing: 'lease' }) })
 
   test('cancels a question at the client that was asked, by the id it was asked with; a late answer is dropped', async () => {
+    verifies('M11-cancelled')
     const [client] = await greeted(bus(), 1)
     const before = await dropped(bus(), 'unasked_answer')
     const ask = { id: 7, method: 'sampling/createMessage', params: {} }
@@ -244,6 +260,7 @@ describe('notifications/progress S→C', () => {
   const progress = '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":$TOKEN,"progress":1}}'
 
   test('tokens that collide come back to whoever chose them, in type and spelling', async () => {
+    verifies('M6-tokens')
     const [one, other] = await greeted(bus(), 2)
     one!.send(call(1, [], { progressToken: 1 }))
     one!.send(call(2, [], { progressToken: '1' }))
@@ -260,6 +277,7 @@ describe('notifications/progress S→C', () => {
   })
 
   test('comes before the answer, and never after it', async () => {
+    verifies('M12-before')
     const [client] = await greeted(bus(), 1)
     const before = await dropped(bus(), 'late_progress')
     client!.send(call(1, [progress, DONE, progress], { progressToken: 'late' }))
@@ -270,6 +288,7 @@ describe('notifications/progress S→C', () => {
   })
 
   test('with a token nobody gave: dropped', async () => {
+    verifies('M12-unknown')
     const [client] = await greeted(bus(), 1)
     const before = await dropped(bus(), 'late_progress')
     client!.send(call(1, [progress.replace('$TOKEN', '424242'), progress.replace('$TOKEN', 'null'), DONE]))
@@ -279,6 +298,7 @@ describe('notifications/progress S→C', () => {
   })
 
   test('of a task outlives the answer that created the task, and ends with the task', async () => {
+    verifies('M12-task')
     const [client, other] = await greeted(bus(), 2)
     const created = '{"jsonrpc":"2.0","id":$ID,"result":{"task":{"taskId":"t-progress","status":"working"}}}'
     client!.send(call(1, [created, progress], { progressToken: 1 }))
@@ -292,6 +312,20 @@ describe('notifications/progress S→C', () => {
       'notifications/tasks/status',
     ])
   })
+
+  test('of a task ends when its result has been fetched', async () => {
+    verifies('M12-task')
+    const [client] = await greeted(bus(), 1)
+    const created = '{"jsonrpc":"2.0","id":$ID,"result":{"task":{"taskId":"t-fetched","status":"working"}}}'
+    client!.send(call(1, [created, progress], { progressToken: 'fetched' }))
+    await client!.answerTo(1)
+    await client!.next()
+    await client!.ask({ jsonrpc: '2.0', id: 2, method: 'tasks/result', params: { taskId: 't-fetched' } })
+    const before = await dropped(bus(), 'late_progress')
+    client!.send(call(3, [progress.replace('$TOKEN', '"fetched"'), DONE]))
+    await client!.answerTo(3)
+    expect(await dropped(bus(), 'late_progress')).toBe(before + 1)
+  })
 })
 
 describe('notifications/message', () => {
@@ -299,6 +333,7 @@ describe('notifications/message', () => {
   const log = (data: string, level = 'error') => ({ method: 'notifications/message', params: { level, data } })
 
   test('goes to the only client with requests in flight', async () => {
+    verifies('M14-sole')
     const [one, other] = await greeted(bus(), 2)
     one!.send(call(1, [log('mine'), DONE]))
     await one!.answerTo(1)
@@ -308,11 +343,14 @@ describe('notifications/message', () => {
   })
 
   test('with two in flight, or none, it is dropped and counted, never broadcast', async () => {
+    verifies('M14-never-broadcast')
     const [one, other] = await greeted(bus(), 2)
     const before = await dropped(bus(), 'unattributable')
     one!.send(call(2, []))
     await settled(one!)
-    other!.send(call(3, [log('whose?'), DONE, `{"jsonrpc":"2.0","id":2,"result":{}}`, JSON.stringify(log('nobody'))]))
+    // In one write: before any client can have asked again.
+    const last = `{"jsonrpc":"2.0","id":2,"result":{}}\n${JSON.stringify(log('nobody'))}`
+    other!.send(call(3, [log('whose?'), DONE, last]))
     await Promise.all([one!.answerTo(2), other!.answerTo(3)])
     await settled(one!, other!)
     expect([...unasked(one!), ...unasked(other!)]).toEqual([])

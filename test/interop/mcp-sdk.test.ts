@@ -5,6 +5,7 @@ import { Client as ClientV2 } from '@modelcontextprotocol/client'
 import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js'
 import { LoggingMessageNotificationSchema, ResourceUpdatedNotificationSchema } from '@modelcontextprotocol/sdk/types.js'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { verifies } from '../conformance/verifies.ts'
 import { type Bus, startBus } from '../support/bus.ts'
 import { LineClient, type Message } from '../support/line-client.ts'
 import { config } from '../support/pools.ts'
@@ -214,6 +215,7 @@ describe('server-everything, a worker for each client', () => {
 
 describe('a worker killed in the middle', () => {
   test('every call in flight fails once, then all goes on without the client doing anything', async () => {
+    verifies('M24-exited')
     const pool = { id: 'everything', command: process.execPath, args: [EVERYTHING], protocol: 'mcp' }
     const bus = await startBus({ config: config(pool) })
     const guests = await Promise.all((['v1', 'v2 legacy', 'v2 modern'] as const).map((era) => join(bus, era)))

@@ -1,5 +1,6 @@
 /** The routing table of the Model Context Protocol, continued: what a shared worker keeps for its clients of the handshake era. */
 import { describe, expect, test } from 'vitest'
+import { verifies } from '../conformance/verifies.ts'
 import { startBus } from '../support/bus.ts'
 import { config } from '../support/pools.ts'
 import { sharedBus } from '../support/shared-bus.ts'
@@ -21,6 +22,7 @@ const puppet = (more = {}) => config(mcpPool('puppet', { protocol: 'mcp', ...mor
 
 describe('logging/setLevel', () => {
   test('is kept per client; the worker is told the most verbose level anybody wants, also after a restart', async () => {
+    verifies('M15-level')
     const bus = await startBus({ config: puppet() })
     const [one, other] = await greeted(bus, 2)
     const setLevel = (id: number, level: string) => ({
@@ -72,6 +74,7 @@ describe('resources/subscribe, unsubscribe; notifications/resources/updated', ()
   })
 
   test('counted per URI: the worker hears the first subscribe and the last unsubscribe; updates go to subscribers only', async () => {
+    verifies('M16-counted')
     const bus = await startBus({ config: puppet() })
     const [one, two, three] = await greeted(bus, 3)
     await one!.ask(subscribe(1, 'a:/1'))
@@ -99,6 +102,7 @@ describe('resources/subscribe, unsubscribe; notifications/resources/updated', ()
   })
 
   test('after a restart the new worker hears of them without the client doing anything', async () => {
+    verifies('M16-restart')
     const bus = await startBus({ config: puppet() })
     const [silent, other] = await greeted(bus, 2)
     await silent!.ask(subscribe(1, 'a:/1'))
@@ -117,6 +121,7 @@ describe('notifications/{tools,prompts,resources}/list_changed', () => {
   const bus = sharedBus({ config: puppet() })
 
   test.each(['tools', 'prompts', 'resources'])('%s: to all initialised clients of that worker', async (kind) => {
+    verifies('6.8-everyone', 'M17-list-changed')
     const clients = await greeted(bus(), 3)
     const stranger = await bus().connect()
     clients[0]!.send(call(1, [{ method: `notifications/${kind}/list_changed` }, DONE]))
@@ -131,6 +136,7 @@ describe('notifications/{tools,prompts,resources}/list_changed', () => {
 
 describe('notifications/roots/list_changed', () => {
   test('means nothing to a shared worker: dropped and counted; an isolated one hears it', async () => {
+    verifies('M21-roots')
     const note = { jsonrpc: '2.0', method: 'notifications/roots/list_changed' }
     const shared = await startBus({ config: puppet() })
     const [client] = await greeted(shared, 1)
@@ -155,6 +161,7 @@ describe('tasks/get, result, cancel; notifications/tasks/status', () => {
   test.each(['tasks/get', 'tasks/result', 'tasks/cancel'])(
     '%s: for the owner; refused to others and for unknown tasks',
     async (method) => {
+      verifies('M20-owner')
       const [owner, other] = await greeted(bus(), 2)
       const taskId = `${method}-1`
       owner!.send(call(1, [created(taskId)]))
@@ -166,6 +173,7 @@ describe('tasks/get, result, cancel; notifications/tasks/status', () => {
   )
 
   test('notifications/tasks/status goes to the owner', async () => {
+    verifies('M20-status')
     const [owner, other] = await greeted(bus(), 2)
     owner!.send(call(1, [created('t-status')]))
     await owner!.answerTo(1)
@@ -178,6 +186,7 @@ describe('tasks/get, result, cancel; notifications/tasks/status', () => {
   })
 
   test('tasks/list is refused on a shared worker: it would show the tasks of others', async () => {
+    verifies('M21-list')
     const [client] = await greeted(bus(), 1)
     expectRefusal(await client!.ask({ jsonrpc: '2.0', id: 1, method: 'tasks/list' }), 'not_when_shared')
   })

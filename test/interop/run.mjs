@@ -2,9 +2,17 @@
  * `npm run interop`: complete programs from the npm registry through the real daemon and `stdio-bus connect`. Needs a network and
  * some minutes, so it is no part of `npm test`. STDIO_BUS_MAIN names another build.
  */
+import { readOptions } from '../support/options.mjs'
 import { runAcpx } from './big/acpx.mjs'
 import { runInspector } from './big/inspector.mjs'
 import { openStage } from './big/stage.mjs'
+
+readOptions(
+  `usage: npm run interop: complete programs from the npm registry through the daemon and "stdio-bus connect"
+
+It takes no options. It needs a network and some minutes; STDIO_BUS_MAIN names another build. Exit 1 when one fails.`,
+  {},
+)
 
 let failures = 0
 

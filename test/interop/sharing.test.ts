@@ -1,5 +1,6 @@
 /** Clause 6.7: how the workers of a pool are divided among clients. */
 import { describe, expect, test } from 'vitest'
+import { verifies } from '../conformance/verifies.ts'
 import { startBus } from '../support/bus.ts'
 import { config } from '../support/pools.ts'
 import { isAlive } from '../support/processes.ts'
@@ -25,6 +26,7 @@ const pidOf = async (client: { ask(message: object): Promise<{ result: { pid: nu
 
 describe('shared', () => {
   test('clients are spread over the workers, and each stays with the one that it initialised', async () => {
+    verifies('6.6-sticky', '6.7.1-spread')
     const bus = await startBus({ config: puppet({ instances: 2 }) })
     await bus.allReady()
     const clients = await greeted(bus, 4)
@@ -37,6 +39,7 @@ describe('shared', () => {
 
 describe('isolated', () => {
   test('a worker for each client, started when it comes, kept warm before, ended with it', async () => {
+    verifies('6.7.2-own-worker', '6.7.2-warm')
     const bus = await startBus({ config: puppet({ sharing: 'isolated', instances: 1, max_instances: 4 }) })
     const [warm] = (await bus.allReady()).workers
     const clients = await greeted(bus, 3)
@@ -54,6 +57,7 @@ describe('isolated', () => {
   })
 
   test('each client shakes hands with its own worker: its capabilities, its revision, its errors', async () => {
+    verifies('6.7.2-passes', 'M5-isolated')
     const bus = await startBus({ config: puppet({ sharing: 'isolated', instances: 2 }) })
     const [one, other] = [await bus.connect(), await bus.connect()]
     await one!.ask(initializeLine('a', '2024-11-05', { sampling: {} }))
@@ -64,6 +68,7 @@ describe('isolated', () => {
   })
 
   test('at max_instances the next client gets no_worker at once; when one goes there is room again', async () => {
+    verifies('6.7.2-max')
     const bus = await startBus({ config: puppet({ sharing: 'isolated', instances: 0, max_instances: 2 }) })
     const [one, two] = await greeted(bus, 2)
     const third = await bus.connect()
@@ -74,6 +79,7 @@ describe('isolated', () => {
   })
 
   test('a worker that dies is replaced: errors once, initialize repeated once, and the client goes on', async () => {
+    verifies('6.7.2-replaced')
     const bus = await startBus({ config: puppet({ sharing: 'isolated', instances: 1 }) })
     const [client] = await greeted(bus, 1)
     const before = await pidOf(client!)
@@ -113,6 +119,7 @@ describe('lease', () => {
   })
 
   test('nor do they wait for one: a client that comes while another works is welcomed at once', async () => {
+    verifies('6.7.3-local')
     const bus = await startBus({ config: puppet({ sharing: 'lease' }) })
     const [holder, other] = await greeted(bus, 2)
     holder!.send(call('held', []))
@@ -127,6 +134,7 @@ describe('lease', () => {
   })
 
   test('first in, first out; the holder’s new requests queue behind whoever waits', async () => {
+    verifies('6.7.3-order')
     const bus = await startBus({ config: puppet({ sharing: 'lease' }) })
     const [one, two, three] = await greeted(bus, 3)
     const calls = () => heard(bus).filter(({ method }) => method === 'tools/call')
@@ -147,6 +155,7 @@ describe('lease', () => {
   })
 
   test('a lease ends with its client, and with its worker', async () => {
+    verifies('6.7.3-ends')
     const bus = await startBus({ config: puppet({ sharing: 'lease' }) })
     const [one, two, three] = await greeted(bus, 3)
     one!.send(call('held', []))
@@ -175,6 +184,7 @@ describe('lease', () => {
   })
 
   test('a task is asked for at the worker that runs it', async () => {
+    verifies('6.7.3-task')
     const bus = await startBus({ config: puppet({ sharing: 'lease', instances: 3 }) })
     await bus.allReady()
     const [owner, other] = await greeted(bus, 2)
@@ -190,6 +200,7 @@ describe('lease', () => {
   })
 
   test('long-lived subscriptions are refused', async () => {
+    verifies('6.7.3-subscriptions')
     const legacy = await startBus({ config: puppet({ sharing: 'lease' }) })
     const [client] = await greeted(legacy, 1)
     const subscribe = { jsonrpc: '2.0', id: 1, method: 'resources/subscribe', params: { uri: 'a:/' } }

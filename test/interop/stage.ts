@@ -71,6 +71,11 @@ export class Stage {
     this.#apply({ type: 'worker-exited', ...at, code: 1, signal: null })
   }
 
+  /** The bus is asked to stop, in its own time. */
+  shutDown(): void {
+    this.#apply({ type: 'shutdown', at: 'leisure' })
+  }
+
   /** The last message with `method` that the worker was sent. */
   told(worker: number, method: string): Message {
     return this.atWorker.get(worker)?.findLast((message) => message.method === method)

@@ -64,8 +64,8 @@ export const EDGES = [
     '5.4',
     'worker-contract',
     'config/environment.ts',
-    '(inheritEnv || isSafe(entry[0]))',
-    "(inheritEnv || isSafe(entry[0]) || entry[0] !== '')",
+    '(inheritEnv || isSafe(entry[0]) ||',
+    "(inheritEnv || isSafe(entry[0]) || entry[0] !== '' ||",
     'workers see every variable',
   ),
   row(

@@ -19,12 +19,21 @@ import {
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { readOptions } from '../support/options.mjs'
 import { MUTANTS } from './table.mjs'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const LEFT_OUT = new Set(['node_modules', 'dist', '.git'])
 const TEST_TIMEOUT_MS = 240_000
 
+const USAGE = `usage: npm run mutants [-- options]: breaks the bus in one line at a time and shows that the suite notices
+
+  --only LIST   only the mutants of these numbers, such as 3,17
+  --clause N    only those of this clause, such as 7.2
+
+Exit 1 if a mutant survives, does not compile, or is stale.`
+
+const values = readOptions(USAGE, { only: { type: 'string' }, clause: { type: 'string' } })
 const copy = realpathSync(mkdtempSync(join(tmpdir(), 'sb-mutants-')))
 
 function makeCopy() {
@@ -89,13 +98,12 @@ function judge(mutant) {
 }
 
 function chosen() {
-  const value = (flag) => process.argv[process.argv.indexOf(flag) + 1]
   const numbered = MUTANTS.map((mutant, n) => ({ ...mutant, number: n + 1 }))
-  if (process.argv.includes('--only')) {
-    const numbers = new Set(value('--only').split(',').map(Number))
+  if (values.only !== undefined) {
+    const numbers = new Set(values.only.split(',').map(Number))
     return numbered.filter(({ number }) => numbers.has(number))
   }
-  return process.argv.includes('--clause') ? numbered.filter(({ clause }) => clause === value('--clause')) : numbered
+  return values.clause === undefined ? numbered : numbered.filter(({ clause }) => clause === values.clause)
 }
 
 function requireSoundness(mutants) {

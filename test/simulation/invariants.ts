@@ -3,7 +3,8 @@
  * agree, nothing points to a peer that is gone, and everything has its bound.
  */
 import type { Core } from '../../src/kernel/core.ts'
-import type { Client, Gate, Peer, Worker } from '../../src/kernel/peers.ts'
+import type { Gate } from '../../src/kernel/gate.ts'
+import type { Client, Peer, Worker } from '../../src/kernel/peers.ts'
 import { demand } from './violation.ts'
 
 /** Above this, finished blocks of a queue count whole. */
@@ -45,9 +46,9 @@ export function inspect(core: Core, source: Peer | undefined): void {
     () => `sessions: ${core.sessions.size} known, clients have ${sessions}, workers ${bound}`,
   )
   demand(
-    core.requests.size === outstanding,
+    core.owed.size === outstanding,
     'tables tidy',
-    () => `requests: ${core.requests.size} known, ${outstanding} at workers`,
+    () => `requests: ${core.owed.size} known, ${outstanding} at workers`,
   )
   demand(
     core.retainedBytes === retainedBytes,
@@ -68,14 +69,19 @@ function inspectClient(core: Core, client: Client): void {
   let linked = 0
   for (let request = client.newest; request !== undefined; request = request.older) {
     linked++
+    const { worker, route } = request
+    const isKnown =
+      worker === undefined
+        ? request.isAtGateway || route?.place?.routes.has(route) === true
+        : worker.outstanding.get(request.key) === request
     demand(
-      request.worker.outstanding.get(request.key) === request,
+      isKnown,
       'tables tidy',
-      () => `client ${client.id} waits for ${String(request.key)}, which its worker does not owe`,
+      () => `client ${client.id} waits for ${String(request.key)}, which nobody owes and nothing holds`,
     )
   }
   demand(
-    linked <= client.pendingCount,
+    linked === client.pendingCount,
     'tables tidy',
     () => `client ${client.id} counts ${client.pendingCount} and has ${linked}`,
   )
@@ -93,8 +99,9 @@ function inspectClient(core: Core, client: Client): void {
       'tables tidy',
       () => `client ${client.id} keeps a question of a worker that has ended`,
     )
-  for (const bond of client.bonds.values())
-    demand(bond.worker.bonds.has(bond), 'tables tidy', () => `a bond of client ${client.id} is unknown to its worker`)
+  for (const introduction of client.introductions.values())
+    for (const bond of introduction.bonds.values())
+      demand(bond.worker.bonds.has(bond), 'tables tidy', () => `a bond of client ${client.id} is unknown to its worker`)
 }
 
 function isThere({ clients, exchanges }: Core, client: Client): boolean {
@@ -117,7 +124,7 @@ function inspectWorker(core: Core, worker: Worker): void {
     demand(isHere(request.client), 'tables tidy', () => `${at()} owes an answer to a client that is gone`)
   for (const session of worker.sessions.values())
     demand(
-      isHere(session.client) && session.client.sessions.get(session.id) === session,
+      isHere(session.driver) && session.driver?.sessions.get(session.id) === session,
       'tables tidy',
       () => `${at()} keeps session ${session.id} of a client that is gone`,
     )
@@ -161,7 +168,8 @@ function inspectPeer(core: Core, peer: Peer, source: Peer | undefined): void {
   // All that waited for a lease comes at once, whoever is being read from.
   const isLeased = peer.kind === 'worker' && peer.pool.spec.sharing === 'lease'
   // What the event let go on may have filled its own queue, and be stopped already, wherever.
-  const isOwnDoing = peer.blockedOn !== undefined
+  const isHeldUp = peer.kind === 'worker' && peer.lobby.gate.sources.size > 0
+  const isOwnDoing = peer.blockedOn !== undefined || peer.isDeaf || isHeldUp
   if (isFilled && isUnstopped && !isLeased && !isOwnDoing && peer.gate.sources.size === 0)
     demand(
       false,
@@ -200,8 +208,8 @@ function isClosed(core: Core, { owner }: Gate): boolean {
 
 function inspectPools(core: Core): void {
   for (const pool of core.pools.values()) {
-    if (pool.waiting.length === 0) continue
-    for (const { client } of pool.waiting)
+    if (pool.waiting.isEmpty) continue
+    for (const { client } of pool.waiting.routes)
       demand(
         isThere(core, client),
         'tables tidy',

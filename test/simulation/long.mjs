@@ -5,17 +5,24 @@
 import { spawn } from 'node:child_process'
 import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
-import { parseArgs } from 'node:util'
+import { readOptions } from '../support/options.mjs'
 import { settingOf, whole, writeSection } from '../support/reliability-page.mjs'
 import { compile, copySources, makeWorkshop } from './compile.mjs'
 
-const { values } = parseArgs({
-  options: {
-    minutes: { type: 'string', default: '60' },
-    seed: { type: 'string' },
-    events: { type: 'string', default: '2000' },
-    runners: { type: 'string' },
-  },
+const USAGE = `usage: npm run simulate:long [-- options]: fresh seeds on all cores, and the figures into docs/reliability.md
+
+  --minutes N  how long (60)
+  --seed N     the first seed; left out: a fresh one
+  --events N   events of each world (2000)
+  --runners N  processes side by side (one for each core)
+
+Exit 1 on a violation.`
+
+const values = readOptions(USAGE, {
+  minutes: { type: 'string', default: '60' },
+  seed: { type: 'string' },
+  events: { type: 'string', default: '2000' },
+  runners: { type: 'string' },
 })
 const RUNNER = fileURLToPath(new URL('long-runner.mjs', import.meta.url))
 /** Seeds of one runner never meet those of the next. */

@@ -66,12 +66,17 @@ export async function reportFailure(plan: Plan, outcome: Outcome): Promise<strin
   const command = `npm run simulate -- --seed ${small.seed} --events ${small.events} --steps ${formatSteps(small.steps ?? [])}`
   return [
     'what happened:',
-    ...told.story.slice(-STORY_LINES).map(shorten),
+    ...told.story.filter(isTelling).slice(-STORY_LINES).map(shorten),
     '',
     shorten(`VIOLATION in seed ${plan.seed}: ${told.violation?.message ?? outcome.violation?.message}`),
     `to repeat it (${small.steps?.length} steps of ${outcome.steps}): ${command}`,
     ...(told.violation?.cause instanceof Error ? [told.violation.cause.stack ?? ''] : []),
   ].join('\n')
+}
+
+/** A tick of which nothing came tells nothing. */
+function isTelling(line: string, index: number, story: readonly string[]): boolean {
+  return !line.endsWith('{"type":"tick"}') || story[index + 1]?.startsWith(' ') === true
 }
 
 /** Padding tells nothing. */

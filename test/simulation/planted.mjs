@@ -6,17 +6,23 @@ import { spawn } from 'node:child_process'
 import { cpSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { parseArgs } from 'node:util'
+import { readOptions } from '../support/options.mjs'
 import { writeSection } from '../support/reliability-page.mjs'
 import { compile, copySources, makeWorkshop } from './compile.mjs'
 import { PLANTS } from './plants.mjs'
 
-const { values } = parseArgs({
-  options: {
-    only: { type: 'string' },
-    seeds: { type: 'string', default: '1000' },
-    events: { type: 'string', default: '600' },
-  },
+const USAGE = `usage: npm run simulate:planted [-- options]: bugs planted in a copy of the kernel, which the simulator must find
+
+  --only TEXT  only bugs whose name contains TEXT
+  --seeds N    within how many seeds (1000)
+  --events N   events of each world (600)
+
+Exit 1 when a bug is missed, or the sound kernel is accused. A whole run writes docs/reliability.md.`
+
+const values = readOptions(USAGE, {
+  only: { type: 'string' },
+  seeds: { type: 'string', default: '1000' },
+  events: { type: 'string', default: '600' },
 })
 const HUNT = fileURLToPath(new URL('hunt.mjs', import.meta.url))
 const TIMEOUT_MS = 300_000

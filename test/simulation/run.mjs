@@ -1,17 +1,26 @@
 /** Compiles the simulation and runs it; see main.ts for what the options mean. */
 import { pathToFileURL } from 'node:url'
-import { parseArgs } from 'node:util'
+import { readOptions } from '../support/options.mjs'
 import { compile, copySources, makeWorkshop } from './compile.mjs'
 
-const { values } = parseArgs({
-  options: {
-    seed: { type: 'string' },
-    seeds: { type: 'string' },
-    events: { type: 'string', default: '1000' },
-    steps: { type: 'string' },
-    minutes: { type: 'string', default: '0' },
-    aio: { type: 'boolean', default: false },
-  },
+const USAGE = `usage: npm run simulate [-- options]: the kernel in simulated worlds, and every promise checked after every event
+
+  --seed N      the first seed; left out: a fresh one, which is printed
+  --seeds N     how many seeds (1 with --seed, else 100)
+  --events N    events of each world (1000)
+  --minutes N   go on for so long, whatever --seeds says
+  --steps LIST  only these steps of the world, as a shrunk violation prints them
+  --aio         only worlds with agents
+
+Exit 1 on a violation; it is shrunk and printed as the command that repeats it.`
+
+const values = readOptions(USAGE, {
+  seed: { type: 'string' },
+  seeds: { type: 'string' },
+  events: { type: 'string', default: '1000' },
+  steps: { type: 'string' },
+  minutes: { type: 'string', default: '0' },
+  aio: { type: 'boolean', default: false },
 })
 
 const folder = makeWorkshop()

@@ -134,12 +134,12 @@ function inspectEnd(world: World): void {
   demand(core.clients.size === 0, 'nothing left', `${core.clients.size} clients are left`)
   demand(core.exchanges.size === 0, 'nothing left', `${core.exchanges.size} exchanges are left`)
   demand(core.sessions.size === 0, 'nothing left', `${core.sessions.size} sessions are left`)
-  demand(core.requests.size === 0, 'nothing left', `${core.requests.size} requests are left`)
+  demand(core.owed.size === 0, 'nothing left', `${core.owed.size} requests are left`)
   demand(core.retainedBytes === 0, 'nothing left', `${core.retainedBytes} bytes are retained`)
   for (const worker of core.workers.values())
     demand(worker.state === 'stopped', 'nothing left', `worker ${worker.id} is ${worker.state}`)
   for (const pool of core.pools.values()) {
-    const waiting = pool.waiting.length + pool.leaseWaiters.length
+    const waiting = pool.waiting.routes.size + pool.leases.routes.size
     demand(waiting === 0, 'nothing left', `${waiting} messages wait in pool ${pool.spec.id}`)
   }
 }

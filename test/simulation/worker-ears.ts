@@ -45,7 +45,9 @@ function demandPlace(worker: SimWorker, line: ClientLine, text: string): void {
   if (client.tongue !== 'plain') return
   for (const name of line.sessions) {
     const key = `${client.id} ${name}`
-    const home = world.homes.get(key) ?? worker
+    const known = world.homes.get(key) ?? worker
+    // A worker that ended takes its sessions along; once that has been told, the name is new (contract 7.1).
+    const home = known.isAlive && !known.isStopping ? known : worker
     world.homes.set(key, home)
     demand(
       home === worker,

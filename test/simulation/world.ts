@@ -54,6 +54,7 @@ export class World {
   readonly #slots = new Map<WorkerId, SimWorker>()
   readonly #specs = new Map<string, PoolSpec>()
   readonly #restartsMs = new Map<WorkerId, number[]>()
+  readonly #startsAnew = new Set<WorkerId>()
   readonly aliases = new Set<string>()
   /** The worker of every session of a plain client. */
   readonly homes = new Map<string, SimWorker>()
@@ -180,7 +181,7 @@ export class World {
     this.clients.push(client)
     this.#clientsById.set(client.id, client)
     const of = client.addressing === 'door' ? { pool } : {}
-    this.apply({ type: 'client-opened', client: client.id, door: client.door, ...of })
+    this.apply({ type: 'client-opened', client: client.id, door: client.door, isLocal: client.door !== 'tcp', ...of })
   }
 
   /** Numbers of connections and of exchanges are one series. */
@@ -296,6 +297,10 @@ export class World {
       case 'stop-accepting':
         this.isStopping = true
         return
+      case 'log':
+        // Its number is given to the next worker, which has not been restarted.
+        if (action.text === 'worker stopped') this.#startsAnew.add(action.about['worker'] as WorkerId)
+        return
       case 'finished':
         demand(!this.isFinished, 'actions sensible', 'the bus finished twice')
         this.isFinished = true
@@ -340,7 +345,8 @@ export class World {
   /** Contract 7.2: `max_restarts` in `restart_window_sec`, per worker. */
   #countRestart(worker: WorkerId, generation: number, { limits, idleTimeoutMs }: PoolSpec): void {
     // One that was sent to sleep is woken without being counted.
-    if (generation === 1 || idleTimeoutMs !== undefined) return
+    if (this.#startsAnew.delete(worker) || generation === 1 || idleTimeoutMs !== undefined)
+      return void this.#restartsMs.delete(worker)
     const recentMs = (this.#restartsMs.get(worker) ?? []).filter((atMs) => atMs > this.nowMs - limits.restartWindowMs)
     recentMs.push(this.nowMs)
     this.#restartsMs.set(worker, recentMs)

@@ -34,6 +34,38 @@ describe('echo', () => {
     )
   })
 
+  describe('of what is nested too deeply to be written', () => {
+    const depth = 100_000
+    const deep: unknown = JSON.parse(`${'['.repeat(depth)}${']'.repeat(depth)}`)
+    const refused = (line: Record<string, unknown>, echo = new Echo()) => JSON.parse(echo.say(line))
+
+    it('is an error, and the next line is answered', () => {
+      const echo = new Echo()
+      const error = { code: -32600, message: 'this is nested too deeply to be given back' }
+      expect(refused({ id: 1, method: 'x', params: deep, sessionId: 's' }, echo)).toEqual({
+        ...{ jsonrpc: '2.0', id: 1, sessionId: 's', error },
+      })
+      expect(refused({ id: deep, method: 'x' }, echo)).toEqual({ jsonrpc: '2.0', id: null, error })
+      expect(echo.say({ method: 'x', params: deep })).toBe('')
+      expect(refused({ id: 2, method: 'x' }, echo)).toMatchObject({ id: 2, result: {} })
+    })
+
+    it('is an error of its protocol too', () => {
+      const echo = new Echo()
+      echo.answer(initialize('2025-11-25'))
+      const params = { name: 'echo', arguments: { a: deep } }
+      expect(refused({ id: 1, method: 'tools/call', params }, echo)).toMatchObject({ id: 1, error: { code: -32600 } })
+    })
+  })
+
+  it('survives a block whose type is no text', () => {
+    const echo = new Echo()
+    echo.answer(initialize(1))
+    const { result } = JSON.parse(echo.say({ id: 1, method: 'session/new' }))
+    const params = { sessionId: result.sessionId, prompt: [{ type: { toString: {} } }] }
+    expect(echo.say({ id: 2, method: 'session/prompt', params })).toContain('You said: [block]')
+  })
+
   it('is an ACP agent after its initialize', () => {
     const echo = new Echo()
     expect(echo.answer(initialize(7))[0]).toMatchObject({ result: { protocolVersion: 1, authMethods: [] } })

@@ -25,13 +25,16 @@ const tool = {
   inputSchema: { type: 'object', properties: { text: { type: 'string' } } },
 }
 
+const tooDeep: Reply = { error: { code: -32600, message: 'this is nested too deeply to be given back' } }
+
 const mcp: Answers = {
   ping: () => ({ result: {} }),
   'tools/list': () => ({ result: { tools: [tool] } }),
   'tools/call': (params) => {
     if (params['name'] !== tool.name) return { error: { code: -32602, message: 'the only tool is "echo"' } }
     const { text } = toRecord(params['arguments'])
-    const shown = typeof text === 'string' ? text : JSON.stringify(params['arguments'] ?? {})
+    const shown = typeof text === 'string' ? text : jsonOf(params['arguments'] ?? {})
+    if (shown === undefined) return tooDeep
     return { result: { content: [{ type: 'text', text: shown }] } }
   },
 }
@@ -56,6 +59,13 @@ export class Echo {
     'session/prompt': (params) => this.#prompt(params),
   }
   #answers: Answers = {}
+
+  /** The text a line is answered with: whole lines, or nothing. */
+  say(line: Line): string {
+    const { id, sessionId } = line
+    const refused = { jsonrpc: '2.0', ...tooDeep }
+    return textOf(this.answer(line)) ?? textOf([{ id, sessionId, ...refused }]) ?? textOf([{ id: null, ...refused }])!
+  }
 
   /** The lines a line is answered with, in order. */
   answer(line: Line): Line[] {
@@ -95,13 +105,30 @@ export class Echo {
       return { error: { code: -32002, message: 'Resource not found', data: { sessionId: sessionId ?? null } } }
     }
     const blocks = Array.isArray(prompt) ? prompt.map(toRecord) : []
-    const words = blocks.map((block) => (typeof block['text'] === 'string' ? block['text'] : `[${block['type']}]`))
+    const words = blocks.map(({ text, type }) =>
+      typeof text === 'string' ? text : `[${typeof type === 'string' ? type : 'block'}]`,
+    )
     const update = {
       sessionUpdate: 'agent_message_chunk',
       content: { type: 'text', text: `You said: ${words.join('\n')}` },
     }
     const said = { method: 'session/update', params: { sessionId, update } }
     return { before: [said], result: { stopReason: 'end_turn' } }
+  }
+}
+
+function textOf(lines: readonly Line[]): string | undefined {
+  const texts = lines.map(jsonOf)
+  return texts.includes(undefined) ? undefined : texts.map((text) => `${text}\n`).join('')
+}
+
+/** Reading takes any depth, writing takes what the stack holds. */
+function jsonOf(value: unknown): string | undefined {
+  try {
+    return JSON.stringify(value)
+  } catch (error) {
+    if (error instanceof RangeError) return undefined
+    throw error
   }
 }
 

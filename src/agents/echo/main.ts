@@ -61,10 +61,7 @@ function answersTo(echo: Echo, text: string): string {
   if (text.trim() === '') return ''
   const line = parse(text)
   if (line === undefined) return notJson
-  return echo
-    .answer(line)
-    .map((answer) => `${JSON.stringify(answer)}\n`)
-    .join('')
+  return echo.say(line)
 }
 
 function parse(text: string): Line | undefined {

@@ -10,6 +10,7 @@ import { isCompletion } from './chunk.ts'
 import type { Config } from './config.ts'
 import { detailOf, httpMessage, isRecord, messageIn } from './errors.ts'
 import { type Body, EndpointLost, readEvents, readText } from './event-stream.ts'
+import { isOverflow } from './overflow.ts'
 import { type Redact, redactor, toLine } from './redact.ts'
 import { type Ask, learn, type Quirk, shownUrl, toBody, toHeaders, toUrl } from './request.ts'
 import { isRetryable, retryDelayMs } from './retry.ts'
@@ -19,7 +20,12 @@ import { Watch } from './watch.ts'
 export type Opened =
   | { readonly kind: 'stream'; readonly events: AsyncGenerator<string[], void> }
   | { readonly kind: 'whole'; readonly completion: Record<string, unknown> }
-  | { readonly kind: 'failed'; readonly message: string }
+  | {
+      readonly kind: 'failed'
+      readonly message: string
+      /** The conversation was too long for the model. */
+      readonly isOverflow: boolean
+    }
 
 type Refused = { readonly status: number; readonly body: string; readonly retryAfter: string | null }
 
@@ -52,7 +58,10 @@ export class Completions {
         continue
       }
       const delayMs = this.#delayMs(refused, attempt++)
-      if (delayMs === undefined) return this.#fail(refused.status, detailOf(refused.body, this.#redact))
+      if (delayMs === undefined) {
+        const failed = this.#fail(refused.status, detailOf(refused.body, this.#redact))
+        return { ...failed, isOverflow: isOverflow(refused.status, refused.body) }
+      }
       await sleep(delayMs, undefined, { signal })
     }
   }
@@ -103,8 +112,9 @@ export class Completions {
     return retryDelayMs(attempt, refused.retryAfter, Date.now(), Math.random())
   }
 
-  #fail(status: number, detail: string | undefined): Opened {
-    return { kind: 'failed', message: httpMessage(shownUrl(this.#config), { status, detail }) }
+  #fail(status: number, detail: string | undefined): Extract<Opened, { kind: 'failed' }> {
+    const message = httpMessage(shownUrl(this.#config), { status, detail })
+    return { kind: 'failed', message, isOverflow: isOverflow(status, detail ?? '') }
   }
 
   #quirksOf(model: string): Set<Quirk> {

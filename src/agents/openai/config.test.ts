@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { verifies } from '../../../test/conformance/verifies.ts'
 import { type Config, type Environment, readConfig } from './config.ts'
 
 function configOf(env: Environment): Config {
@@ -14,6 +15,7 @@ function problemsOf(env: Environment): readonly string[] {
 
 describe('configuration', () => {
   it('has the defaults of the specification', () => {
+    verifies('O11-defaults')
     expect(configOf({})).toEqual({
       baseUrl: 'https://api.openai.com/v1',
       baseQuery: '',
@@ -101,10 +103,12 @@ describe('configuration', () => {
   })
 
   it('reports all bad variables at once', () => {
+    verifies('O11-all')
     expect(problemsOf({ OPENAI_BASE_URL: 'x', OPENAI_VISION: 'x', OPENAI_TEMPERATURE: 'x' })).toHaveLength(3)
   })
 
   it('shows no secret in a problem', () => {
+    verifies('O11-all')
     const problems = problemsOf({
       OPENAI_API_KEY: 'sk-topsecret\n',
       OPENAI_HEADERS: '{"Authorization":"topsecret\\n"}',

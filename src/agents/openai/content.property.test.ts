@@ -1,6 +1,7 @@
 import type { ContentBlock } from '@agentclientprotocol/sdk'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { verifies } from '../../../test/conformance/verifies.ts'
 import { joinContents, plainText, toBlocks, toUserContent } from './content.ts'
 
 const runs = { numRuns: 200 }
@@ -19,6 +20,7 @@ const block: fc.Arbitrary<ContentBlock> = fc.oneof(
 
 describe('content', () => {
   it('words each block as the specification says', () => {
+    verifies('O6-words')
     const blocks: ContentBlock[] = [
       { type: 'text', text: 'Look:' },
       { type: 'resource_link', name: 'a.txt', uri: 'file:///a.txt' },
@@ -34,6 +36,7 @@ describe('content', () => {
   })
 
   it('sends an image as a part, in its place, when vision is on', () => {
+    verifies('O6-vision')
     const blocks: ContentBlock[] = [
       { type: 'text', text: 'What is' },
       { type: 'image', mimeType: 'image/png', data: 'AAAA' },

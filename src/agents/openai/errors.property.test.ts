@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { verifies } from '../../../test/conformance/verifies.ts'
 import { detailOf, httpMessage, networkMessage, reasonOf } from './errors.ts'
 import { redactor, toLine } from './redact.ts'
 import { isRetryable } from './retry.ts'
@@ -9,6 +10,7 @@ const asIs = (text: string) => text
 
 describe('messages', () => {
   it('classify every status', () => {
+    verifies('O8-statuses')
     fc.assert(
       fc.property(fc.integer({ min: 100, max: 999 }), fc.option(fc.string(), { nil: undefined }), (status, detail) => {
         const message = httpMessage(url, { status, detail })
@@ -53,6 +55,7 @@ describe('messages', () => {
 
 describe('redaction', () => {
   it('cuts every secret out of any text', () => {
+    verifies('O10-redacted')
     const secret = fc
       .string({ minLength: 4, maxLength: 40, unit: 'grapheme-ascii' })
       .filter((one) => !'[secret]'.includes(one))

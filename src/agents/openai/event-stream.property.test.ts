@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { verifies } from '../../../test/conformance/verifies.ts'
 import { type Body, EndpointLost, maxEventChars, readEvents, readText } from './event-stream.ts'
 import { Watch } from './watch.ts'
 
@@ -51,6 +52,7 @@ describe('event stream', () => {
   })
 
   it('is read alike wherever it is cut, also inside a character', async () => {
+    verifies('O7-cut')
     const data = fc.string({ unit: 'grapheme' }).map((value) => value.replace(/[\r\n]/g, ' '))
     const newline = fc.constantFrom('\n', '\r\n')
     const cuts = fc.array(fc.nat())

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { verifies } from '../../../test/conformance/verifies.ts'
 import { type Message, toRequestMessages, trim } from './history.ts'
 import { replay } from './replay.ts'
 
@@ -22,6 +23,7 @@ describe('history', () => {
   })
 
   it('drops whole turns from the front, never a call without its result', () => {
+    verifies('O4-whole-turns')
     const history = [asked('1234'), called, found, answered('12'), asked('5678'), answered('56')]
     expect(trim(history, 1000)).toBe(0)
     expect(trim(history, 6)).toBe(4)

@@ -62,3 +62,22 @@ export function trim(history: Message[], maxChars: number): number {
 function nextTurn(history: readonly Message[], from: number): number {
   return history.findIndex((message, index) => index >= from && message.role === 'user')
 }
+
+/** The messages without calls that lack a result and results that lack their call, as a crash may leave them. */
+export function mend(history: readonly Message[]): Message[] {
+  const mended: Message[] = []
+  let round: Message[] = []
+  let missing = new Set<string>()
+  for (const message of history) {
+    if (message.role === 'tool') {
+      if (missing.delete(message.tool_call_id)) round.push(message)
+      if (round.length > 0 && missing.size === 0) mended.push(...round.splice(0))
+      continue
+    }
+    round = []
+    missing = new Set(message.role === 'assistant' ? message.tool_calls?.map(({ id }) => id) : [])
+    if (missing.size > 0) round.push(message)
+    else mended.push(message)
+  }
+  return mended
+}

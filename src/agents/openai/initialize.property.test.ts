@@ -1,6 +1,7 @@
 import { RequestError } from '@agentclientprotocol/sdk'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { verifies } from '../../../test/conformance/verifies.ts'
 import { type Config, readConfig } from './config.ts'
 import { initializeResult, readVersion } from './initialize.ts'
 
@@ -8,6 +9,7 @@ const configOf = (env: Record<string, string>) => (readConfig(env) as { config: 
 
 describe('initialize', () => {
   it('answers every integer with 1', () => {
+    verifies('O1-integer')
     fc.assert(
       fc.property(fc.oneof(fc.integer(), fc.constantFrom(0, 1, 2, 65535)), (protocolVersion) => {
         expect(readVersion({ protocolVersion })).toBe(1)
@@ -17,6 +19,7 @@ describe('initialize', () => {
   })
 
   it('answers the form of the seed with itself, and refuses everything else', () => {
+    verifies('O1-string')
     expect(readVersion({ protocolVersion: '2025-03-26' })).toBe('2025-03-26')
     const other = fc.oneof(
       fc.string(),
@@ -35,6 +38,7 @@ describe('initialize', () => {
   })
 
   it('names what it can do, with markers that are objects', () => {
+    verifies('O1-markers')
     fc.assert(
       fc.property(fc.boolean(), fc.boolean(), fc.string(), (vision, stored, version) => {
         const env = { ...(vision ? { OPENAI_VISION: '1' } : {}), ...(stored ? { OPENAI_SESSION_DIR: 'x' } : {}) }

@@ -93,7 +93,7 @@ function demoEnvironment(url: string): Environment {
 function openStore(config: Config): SessionStore | undefined | 'unusable' {
   if (config.sessionDir === undefined) return undefined
   try {
-    return new SessionStore(config.sessionDir)
+    return new SessionStore(config.sessionDir, log)
   } catch (error) {
     refuse([`OPENAI_SESSION_DIR cannot be used as a folder: ${reasonOf(error, (text) => text)}`])
     return 'unusable'

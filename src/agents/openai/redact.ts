@@ -3,29 +3,19 @@
  *
  * Invariant: nothing that came from outside reaches a message or a log without passing here.
  */
+import { printable } from '../../wire/printable.ts'
+import { type Redact, redactor as redactorOf, secretsOfHeaders } from '../../wire/secrets.ts'
 import type { Config } from './config.ts'
 
-export type Redact = (text: string) => string
+export type { Redact }
 
 /** A function that cuts the configured secrets out of any text. */
 export function redactor(config: Pick<Config, 'apiKey' | 'headers'>): Redact {
-  const secrets = [config.apiKey, ...Object.values(config.headers)].filter((secret) => secret.length >= minSecretChars)
-  // Longest first: a secret that contains another one must not leave its rest behind.
-  secrets.sort((a, b) => b.length - a.length)
-  return (text) => secrets.reduce((clean, secret) => clean.replaceAll(secret, '[secret]'), text)
+  return redactorOf([config.apiKey, ...secretsOfHeaders(config.headers)], '[secret]')
 }
-
-/** Anything shorter is a flag rather than a secret, and cutting it would garble every message. */
-const minSecretChars = 4
 
 /** One line, without control characters, of at most `maxChars`. */
 export function toLine(text: string, maxChars = 500): string {
-  const flat = text.replace(/\s+/g, ' ').trim().replace(controls, escapeControl)
+  const flat = printable(text.replace(/\s+/g, ' ').trim())
   return flat.length > maxChars ? `${flat.slice(0, maxChars)}…` : flat
-}
-
-const controls = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g
-
-function escapeControl(character: string): string {
-  return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
 }

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { verifies } from '../../../test/conformance/verifies.ts'
 import { type Config, type Environment, readConfig } from './config.ts'
 import { learn, shownUrl, toBody, toHeaders, toUrl } from './request.ts'
 
@@ -19,6 +20,7 @@ describe('request', () => {
   })
 
   it('sends no credential without a key', () => {
+    verifies('O10-none')
     expect(toHeaders(configOf({}))).toEqual({})
     expect(toHeaders(configOf({ OPENAI_API_VERSION: '1' }))).toEqual({})
   })

@@ -55,6 +55,15 @@ describe('session id router', () => {
     })
   })
 
+  it.each<unknown[]>([[{ toString: {} }], [null], [[]], [{ valueOf: 1 }]])(
+    'survives %j where an id or a method belongs',
+    (odd) => {
+      const router = new SessionIdRouter()
+      expect(router.inbound(line({ id: odd, method: odd, sessionId: 'bus' }))).toEqual(line({ id: odd, method: odd }))
+      expect(router.outbound(line({ id: odd, result: {} }))).toMatchObject({ id: odd, result: {} })
+    },
+  )
+
   it('never touches the lines of a client that sends no name', () => {
     const router = new SessionIdRouter()
     const value = fc.dictionary(fc.constantFrom('id', 'method', 'params', 'result', 'error'), fc.jsonValue())

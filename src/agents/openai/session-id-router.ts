@@ -60,7 +60,7 @@ export class SessionIdRouter {
 }
 
 const addressed = new Set(['session/prompt', 'session/cancel', 'cancel'])
-const isAddressed = (method: unknown): boolean => addressed.has(String(method))
+const isAddressed = (method: unknown): boolean => addressed.has(method as string)
 
 function named(message: AnyMessage, name: string): AnyMessage {
   return Object.assign({}, message, { sessionId: name })
@@ -70,9 +70,9 @@ function sessionIn(value: unknown): string | undefined {
   return isRecord(value) && typeof value['sessionId'] === 'string' ? value['sessionId'] : undefined
 }
 
-/** `5` and `"5"` are different ids. */
+/** `5` and `"5"` are different ids; what can be no id is never made a text: it may not be able to become one. */
 function keyOf(id: unknown): string {
-  return `${typeof id}:${id}`
+  return typeof id === 'object' ? 'none' : `${typeof id}:${id}`
 }
 
 function remember(names: Map<string, string>, key: string, name: string): void {

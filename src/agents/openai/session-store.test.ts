@@ -3,6 +3,7 @@ import { appendFileSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSy
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { verifies } from '../../../test/conformance/verifies.ts'
 import type { Message } from './history.ts'
 import { pageSize, SessionStore } from './session-store.ts'
 
@@ -14,10 +15,12 @@ const turn: Message[] = [
 describe('session store', () => {
   let dir: string
   let store: SessionStore
+  let logs: string[]
 
   beforeEach(() => {
     dir = mkdtempSync(join(tmpdir(), 'session-store-'))
-    store = new SessionStore(join(dir, 'made', 'as needed'))
+    logs = []
+    store = new SessionStore(join(dir, 'made', 'as needed'), (message) => logs.push(message))
   })
   afterEach(() => rmSync(dir, { recursive: true }))
 
@@ -37,13 +40,44 @@ describe('session store', () => {
   })
 
   it('keeps files for their owner only', async () => {
+    verifies('O14-mode')
     expect(statSync(path(await stored())).mode & 0o777).toBe(0o600)
   })
 
   it('skips a line that a crash left broken', async () => {
+    verifies('O14-broken')
     const id = await stored()
     appendFileSync(path(id), '{"kind":"message","mess')
     expect((await store.read(id))?.history).toEqual(turn)
+    expect(logs).toEqual([`the file of session ${id} has 1 broken lines, as a crash leaves them: skipped`])
+  })
+
+  it('goes on after a line that a crash left broken, and loses nothing that came later', async () => {
+    const id = await stored()
+    appendFileSync(path(id), '{"kind":"message","mess')
+    const next: Message = { role: 'user', content: 'And now?' }
+    await store.remember(id, [next], false)
+    await store.chooseModel(id, 'm2')
+    expect(await store.read(id)).toEqual({ id, cwd: '/work', model: 'm2', history: [...turn, next] })
+    expect(logs).toHaveLength(1)
+  })
+
+  it('tells nothing of a file that is whole', async () => {
+    await store.read(await stored())
+    expect(logs).toEqual([])
+  })
+
+  it('gives back no call whose result a crash has swallowed', async () => {
+    const called = (...ids: string[]): Message => ({
+      role: 'assistant',
+      content: null,
+      tool_calls: ids.map((id) => ({ id, type: 'function', function: { name: 'look', arguments: '{}' } })),
+    })
+    const result = (id: string): Message => ({ role: 'tool', tool_call_id: id, content: 'seen' })
+    const whole = [...turn, called('a', 'b'), result('a'), result('b')]
+    const id = await stored('/work', [...whole, result('x'), called('c', 'd'), result('c')])
+    await store.remember(id, turn, false)
+    expect((await store.read(id))?.history).toEqual([...whole, ...turn])
   })
 
   it('knows nothing of unknown and deleted sessions', async () => {
@@ -57,6 +91,7 @@ describe('session store', () => {
   })
 
   it.each(['../escape', 'x', '', '..', 'A'.repeat(36)])('touches no file for the id %j', async (id) => {
+    verifies('O14-id')
     const outside = join(dir, 'made', 'escape.jsonl')
     writeFileSync(outside, '{"kind":"session","cwd":"/","model":"m"}\n')
     expect(await store.read(id)).toBeUndefined()
@@ -95,6 +130,6 @@ describe('session store', () => {
   it('refuses a folder that is a file', () => {
     const file = join(dir, 'file')
     writeFileSync(file, '')
-    expect(() => new SessionStore(file)).toThrow('EEXIST')
+    expect(() => new SessionStore(file, () => {})).toThrow('EEXIST')
   })
 })

@@ -2,14 +2,16 @@
  * Keeps sessions on disk, one file of JSON lines each, so that another process or day can go on with them.
  *
  * Files are appended to, never rewritten, and readable by their owner only. A broken line, as a crash leaves it, is
- * skipped. Invariant: an id that is no UUID never touches the file system.
+ * skipped and told of; what comes after it begins on a line of its own. Invariant: an id that is no UUID never touches the
+ * file system.
  */
 import { constants, mkdirSync } from 'node:fs'
-import { open, readdir, readFile, rm, stat } from 'node:fs/promises'
+import { type FileHandle, open, readdir, readFile, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { plainText } from './content.ts'
 import { isRecord } from './errors.ts'
-import type { Message } from './history.ts'
+import { type Message, mend } from './history.ts'
+import type { Log } from './log.ts'
 
 export interface StoredSession {
   readonly id: string
@@ -41,15 +43,18 @@ const maxFileBytes = 256 * 1024 * 1024
 /** Session and title stand at the front of a file, within this. */
 const headBytes = 16 * 1024
 const maxTitleChars = 80
+const newline = 0x0a
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
 export class SessionStore {
   readonly #dir: string
+  readonly #log: Log
 
   /** Makes the folder; throws when it cannot be one. */
-  constructor(dir: string) {
+  constructor(dir: string, log: Log) {
     mkdirSync(dir, { recursive: true, mode: 0o700 })
     this.#dir = dir
+    this.#log = log
   }
 
   async create(id: string, cwd: string, model: string): Promise<void> {
@@ -73,7 +78,10 @@ export class SessionStore {
     const size = await stat(path).then((stats) => stats.size, ignoreMissing)
     if (size === undefined || size > maxFileBytes) return undefined
     const text = await readFile(path, 'utf8').catch(ignoreMissing)
-    return text === undefined ? undefined : restore(id, parseEntries(text))
+    if (text === undefined) return undefined
+    const { entries, broken } = parseEntries(text)
+    if (broken > 0) this.#log(`the file of session ${id} has ${broken} broken lines, as a crash leaves them: skipped`)
+    return restore(id, entries)
   }
 
   /** Newest first, a page at a time. */
@@ -101,9 +109,9 @@ export class SessionStore {
   /** Without `flags` the file must be there: a session deleted by another process stays deleted. */
   async #append(id: string, entries: readonly Entry[], flags = 0): Promise<void> {
     const lines = entries.map((entry) => `${JSON.stringify(entry)}\n`).join('')
-    const file = await open(this.#pathOf(id), constants.O_WRONLY | constants.O_APPEND | flags, 0o600)
+    const file = await open(this.#pathOf(id), constants.O_RDWR | constants.O_APPEND | flags, 0o600)
     try {
-      await file.writeFile(lines)
+      await file.writeFile((await endsInMidLine(file)) ? `\n${lines}` : lines)
     } finally {
       await file.close()
     }
@@ -115,7 +123,7 @@ export class SessionStore {
     try {
       const { buffer, bytesRead } = await file.read(Buffer.alloc(headBytes), 0, headBytes, 0)
       const { mtime } = await file.stat()
-      return toRow(id, parseEntries(buffer.toString('utf8', 0, bytesRead)), mtime)
+      return toRow(id, parseEntries(buffer.toString('utf8', 0, bytesRead)).entries, mtime)
     } finally {
       await file.close()
     }
@@ -141,18 +149,29 @@ function restore(id: string, entries: readonly Entry[]): StoredSession | undefin
   if (!session) return undefined
   const model = entries.findLast((entry) => entry.kind === 'model')?.model ?? session.model
   const history = entries.flatMap((entry) => (entry.kind === 'message' ? [entry.message] : []))
-  return { id, cwd: session.cwd, model, history }
+  return { id, cwd: session.cwd, model, history: mend(history) }
 }
 
-function parseEntries(text: string): Entry[] {
-  return text.split('\n').flatMap((line): Entry[] => {
-    try {
-      const value: unknown = JSON.parse(line)
-      return isRecord(value) && typeof value['kind'] === 'string' ? [value as Entry] : []
-    } catch {
-      return []
-    }
-  })
+async function endsInMidLine(file: FileHandle): Promise<boolean> {
+  const { size } = await file.stat()
+  if (size === 0) return false
+  const { buffer } = await file.read(Buffer.alloc(1), 0, 1, size - 1)
+  return buffer[0] !== newline
+}
+
+function parseEntries(text: string): { entries: Entry[]; broken: number } {
+  const lines = text.split('\n').filter((line) => line !== '')
+  const entries = lines.map(parseEntry).filter((entry) => entry !== undefined)
+  return { entries, broken: lines.length - entries.length }
+}
+
+function parseEntry(line: string): Entry | undefined {
+  try {
+    const value: unknown = JSON.parse(line)
+    return isRecord(value) && typeof value['kind'] === 'string' ? (value as Entry) : undefined
+  } catch {
+    return undefined
+  }
 }
 
 function titleOf(messages: readonly Message[]): string | undefined {

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { verifies } from '../../../test/conformance/verifies.ts'
 import type { Message } from './history.ts'
 import { Session, Sessions } from './sessions.ts'
 
@@ -8,6 +9,7 @@ const runs = { numRuns: 100 }
 
 describe('sessions', () => {
   it('have ids that differ', () => {
+    verifies('O2-ids')
     fc.assert(
       fc.property(fc.integer({ min: 2, max: 200 }), (count) => {
         const ids = Array.from({ length: count }, () => new Session(start).id)

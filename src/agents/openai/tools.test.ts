@@ -1,6 +1,7 @@
 import type { SessionUpdate } from '@agentclientprotocol/sdk'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { verifies } from '../../../test/conformance/verifies.ts'
 import type { McpConnection } from './mcp-server.ts'
 import { cancelledText, maxResultChars, type Permission, refusedText, runCalls } from './tool-calls.ts'
 import { nameFunctions } from './tool-names.ts'
@@ -26,6 +27,7 @@ const callOf = (name: string, args = '{}') => ({
 
 describe('function names', () => {
   it('are allowed and unique for any tools', () => {
+    verifies('O13-names')
     const tool = fc.record({
       server: fc.string(),
       tool: fc.oneof(fc.string(), fc.constantFrom('read', 'r'.repeat(80))),
@@ -116,6 +118,7 @@ describe('tool calls', () => {
     ['with a list for arguments', 'allowed', callOf('x', '[1]'), 'The arguments are not a JSON object.'],
     ['that breaks', 'allowed', callOf('x'), 'The call failed: broken pipe'],
   ])('%s end as failed and the model is told why', async (_, permission, call, text) => {
+    verifies('O13-refused')
     const { texts, statuses } = await run(new Toolbox([server('s', ['x'], failing)], []), permission, call)
     expect(texts).toEqual([text])
     expect(statuses.at(-1)).toBe('failed')

@@ -14,6 +14,7 @@ import { EndpointLost } from './event-stream.ts'
 import { type Message, toRequestMessages } from './history.ts'
 import type { Log } from './log.ts'
 import type { Models } from './models.ts'
+import { howToGoOn, isOverflow, shorten, withoutNewestTurn } from './overflow.ts'
 import { readAnswer, type Sink } from './reading.ts'
 import { redactor, toLine } from './redact.ts'
 import { shownUrl } from './request.ts'
@@ -37,7 +38,7 @@ export interface TurnContext {
 /** What one request to the endpoint came to. */
 type Round =
   | { readonly kind: 'answered'; readonly answer: Answer }
-  | { readonly kind: 'failed'; readonly message: string }
+  | { readonly kind: 'failed'; readonly message: string; readonly isOverflow: boolean }
   | { readonly kind: 'cancelled' }
 
 export async function runTurn(
@@ -60,7 +61,7 @@ async function runRound(
   toolbox: Toolbox,
   cancel: AbortController,
 ): Promise<StopReason | undefined> {
-  const round = await ask(context, toolbox, cancel.signal)
+  const round = await askWithinContext(context, toolbox, cancel.signal)
   if (round.kind === 'cancelled') return 'cancelled'
   if (round.kind === 'failed') {
     await say(context.audience, round.message)
@@ -79,6 +80,24 @@ async function runRound(
   return cancel.signal.aborted ? 'cancelled' : undefined
 }
 
+/** Asks, and asks again with less while the conversation is too long for the model. */
+async function askWithinContext(context: TurnContext, toolbox: Toolbox, signal: AbortSignal): Promise<Round> {
+  const { history } = context.session
+  const whole = [...history]
+  for (;;) {
+    const round = await ask(context, toolbox, signal)
+    if (round.kind !== 'failed' || !round.isOverflow) {
+      const leftOut = whole.length - history.length
+      if (leftOut > 0)
+        context.log(`the conversation was too long for the model: its ${leftOut} oldest messages are left out`)
+      return round
+    }
+    if (shorten(history)) continue
+    history.splice(0, history.length, ...withoutNewestTurn(whole))
+    return { ...round, message: `${round.message} ${howToGoOn}` }
+  }
+}
+
 async function ask(context: TurnContext, toolbox: Toolbox, signal: AbortSignal): Promise<Round> {
   const { config, completions, session, audience, log } = context
   const messages = toRequestMessages(config.systemPrompt, session.history)
@@ -89,27 +108,28 @@ async function ask(context: TurnContext, toolbox: Toolbox, signal: AbortSignal):
     if (opened.kind === 'failed') return signal.aborted ? { kind: 'cancelled' } : opened
     const { answer, error } = await readAnswer(opened, sink, log)
     if (error === undefined) return { kind: 'answered', answer }
+    const isTooLong = !sink.hasShown && isOverflow(200, error)
     await sink.separate()
-    return { kind: 'failed', message: toLine(redact(error), 2000) }
+    return { kind: 'failed', message: toLine(redact(error), 2000), isOverflow: isTooLong }
   } catch (error) {
     if (signal.aborted) return { kind: 'cancelled' }
     if (!(error instanceof EndpointLost)) throw error
     await sink.separate()
-    return { kind: 'failed', message: networkMessage(shownUrl(config), reasonOf(error, redact)) }
+    return { kind: 'failed', message: networkMessage(shownUrl(config), reasonOf(error, redact)), isOverflow: false }
   }
 }
 
 /** Shows the answer, and knows whether any of it was shown. */
 class ShownAnswer implements Sink {
   readonly #audience: ToolAudience
-  #shown = false
+  hasShown = false
 
   constructor(audience: ToolAudience) {
     this.#audience = audience
   }
 
   async text(text: string): Promise<void> {
-    this.#shown = true
+    this.hasShown = true
     await say(this.#audience, text)
   }
 
@@ -119,7 +139,7 @@ class ShownAnswer implements Sink {
 
   /** Sets what follows apart from a partial answer. */
   async separate(): Promise<void> {
-    if (this.#shown) await say(this.#audience, '\n\n')
+    if (this.hasShown) await say(this.#audience, '\n\n')
   }
 }
 

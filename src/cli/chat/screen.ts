@@ -6,6 +6,7 @@
  */
 import type { SessionUpdate, ToolCallStatus } from '@agentclientprotocol/sdk'
 import pc from 'picocolors'
+import { printableProse } from '../../wire/printable.ts'
 
 export interface Out {
   write(text: string): unknown
@@ -79,11 +80,7 @@ function textOf(content: { type: string; text?: string }): string {
   return content.type === 'text' ? (content.text ?? '') : `[${content.type}]`
 }
 
-const controls = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g
-
 /** Text of a peer, with what could drive a terminal made visible. */
 export function clean(text: string): string {
-  return text.replace(/\r\n/g, '\n').replace(controls, (character) => {
-    return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
-  })
+  return printableProse(text.replace(/\r\n/g, '\n'))
 }

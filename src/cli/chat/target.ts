@@ -4,6 +4,7 @@
  * It starts and connects nothing. Invariant: exactly one target, or a mistake that says what to leave out.
  */
 import { fileURLToPath } from 'node:url'
+import { readTcpAddress, type TcpAddress } from '../../host/address.ts'
 import { UserMistake } from '../user-mistake.ts'
 import { splitCommandLine } from './command-line.ts'
 
@@ -47,13 +48,8 @@ function toChild(words: readonly string[]): Target {
   return { kind: 'child', command, args }
 }
 
-const address = /^(?:\[([^\]]+)\]|([^:]+)):(\d+)$/
-
-function parseAddress(text: string): { host: string; port: number } {
-  const [, ipv6, name, port] = address.exec(text) ?? []
-  const host = ipv6 ?? name
-  if (host === undefined || Number(port) < 1 || Number(port) > 65_535) {
-    throw new UserMistake(`--tcp ${JSON.stringify(text)} is no address; write HOST:PORT, like 127.0.0.1:7400`)
-  }
-  return { host, port: Number(port) }
+function parseAddress(text: string): TcpAddress {
+  const read = readTcpAddress(text)
+  if (typeof read !== 'string' && read.port > 0) return read
+  throw new UserMistake(`--tcp ${JSON.stringify(text)} is no address; write HOST:PORT, like 127.0.0.1:7400`)
 }

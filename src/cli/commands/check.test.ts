@@ -2,6 +2,7 @@ import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { verifies } from '../../../test/conformance/verifies.ts'
 import type { Problem } from '../../config/problem.ts'
 import { check } from './check.ts'
 
@@ -117,11 +118,27 @@ describe('stdio-bus check', () => {
     ['one of the modern era', { protocol: 'mcp', era: 'modern' }, 0],
     ['an ACP pool', { protocol: 'acp' }, 0],
   ])('6.7 %s: %o gets %i recommendations', async (_title, pool, count) => {
+    verifies('6.7.1-check')
     const { code, problems } = await problemsOf({ pools: [{ ...TOOL, ...pool }] })
     expect(code).toBe(0)
     expect(problems.filter(({ severity, found }) => severity === 'note' && /roots, sampling/.test(found))).toHaveLength(
       count,
     )
+  })
+
+  it('pipes that cannot be made are an error', async () => {
+    const pools = [TOOL, { id: 'b', command: 'tool', pipes: 'fifo' }]
+    expect(shown((await problemsOf({ pools })).problems)).toEqual(['error pools[1].pipes'])
+    await writeFile(at('bin/mkfifo'), '#!/bin/sh\n', { mode: 0o755 })
+    expect((await problemsOf({ pools })).problems).toEqual([])
+  })
+
+  it('a fallback of another protocol is a warning, one that may be the same is none', async () => {
+    const pool = (id: string, protocol: string, fallback?: string) => ({ id, command: 'tool', protocol, fallback })
+    const pools = [pool('a', 'acp', 'b'), pool('b', 'plain', 'c'), pool('c', 'auto', 'd'), pool('d', 'acp', 'e')]
+    const { code, problems } = await problemsOf({ pools: [...pools, pool('e', 'acp')] })
+    expect(code).toBe(0)
+    expect(shown(problems)).toEqual(['warning pools[0].fallback'])
   })
 
   it('a total below the longest line is a warning', async () => {

@@ -13,6 +13,8 @@ import { fileURLToPath } from 'node:url'
 import type { Command } from 'commander'
 import { type BusAddress, dial, parseAnnounced, parseTcp, showAddress } from '../../client/address.ts'
 import { BusError, BusUnavailable } from '../../client/errors.ts'
+import { refuseFirstRequest } from '../../client/first-request.ts'
+import { openHostPipes } from '../../client/host-pipes.ts'
 import { runShim } from '../../client/stdio-shim.ts'
 import { findRunning, runDirectory } from '../../console/running.ts'
 import { UserMistake } from '../user-mistake.ts'
@@ -45,11 +47,15 @@ export function addConnect(program: Command): void {
 
 async function connect(options: ConnectOptions): Promise<number> {
   const find = chooseBus(options)
+  const pipes = openHostPipes()
   try {
-    return await runShim({ dial: find, pool: options.pool }, { stdin: process.stdin, stdout: process.stdout, say })
+    return await runShim({ dial: find, pool: options.pool }, { ...pipes, say })
   } catch (error) {
-    if (!(error instanceof BusError)) throw error
-    say(error.message)
+    const isMistake = error instanceof UserMistake
+    if (!isMistake && !(error instanceof BusError)) throw error
+    if (!isMistake) say(error.message)
+    await refuseFirstRequest(error, pipes)
+    if (isMistake) throw error
     return 1
   }
 }

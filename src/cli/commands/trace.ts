@@ -139,7 +139,8 @@ async function graph(source: Source, world: Surroundings, traceId: string, optio
 }
 
 async function exportTrace(source: Source, world: Surroundings, traceId: string, options: FileOptions): Promise<void> {
-  const document = await known(source.ask('export', { trace_id: traceId, format: options.format }), traceId)
+  const { askWholeExport } = await import('../../trace/queries.ts')
+  const document = await known(askWholeExport(source.ask, traceId, options.format), traceId)
   deliver(`${JSON.stringify(document, null, 2)}\n`, world, options.output)
 }
 
@@ -151,11 +152,12 @@ async function tail(source: Source, world: Surroundings, options: { json?: boole
 }
 
 async function getTrace(source: Source, traceId: string): Promise<TraceDocument> {
-  return (await known(source.ask('get', { trace_id: traceId }), traceId)) as TraceDocument
+  const { askWholeTrace } = await import('../../trace/queries.ts')
+  return known(askWholeTrace(source.ask, traceId), traceId)
 }
 
 /** Both sources refuse an unknown trace with the same reason. */
-async function known(asked: Promise<unknown>, traceId: string): Promise<unknown> {
+async function known<T>(asked: Promise<T>, traceId: string): Promise<T> {
   try {
     return await asked
   } catch (error) {

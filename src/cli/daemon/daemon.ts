@@ -9,12 +9,14 @@ import type { Duplex } from 'node:stream'
 import { DIALECTS } from '../../dialects/index.ts'
 import { Bus } from '../../kernel/bus.ts'
 import type { Action, BusEvent, CallerId, Write } from '../../kernel/events.ts'
-import { IdTable } from '../../kernel/id-table.ts'
 import type { Observed } from '../../kernel/observation.ts'
 import type { BusSnapshot } from '../../kernel/snapshot.ts'
 import type { BusSpec, ClientId, Door, PoolId, WorkerId } from '../../kernel/vocabulary.ts'
 import { WorkerProcess } from '../../process/worker-process.ts'
+import { IdTable } from '../../wire/id-table.ts'
+import { BusClock } from './bus-clock.ts'
 import { ClientLink } from './client-link.ts'
+import { KernelMistake } from './edges.ts'
 import { InternalClient, type InternalListener } from './internal-client.ts'
 import type { Log } from './log.ts'
 import { PendingWorker } from './pending-worker.ts'
@@ -36,6 +38,9 @@ export interface CallDesk {
   failCalls(): void
   observed(what: Observed): void
 }
+
+/** What a door says of a connection that it lets in. */
+type Entrance = { readonly door: Door; readonly isLocal: boolean }
 
 type Spawn = Extract<Action, { do: 'spawn-worker' }>
 
@@ -76,6 +81,7 @@ export class Daemon {
   #atMs = 0
   /** Since when no peer has sent anything. */
   #quietSinceMs = 0
+  readonly #clock = new BusClock()
   #timer: NodeJS.Timeout | undefined
   #timerAtMs = Number.POSITIVE_INFINITY
 
@@ -114,10 +120,18 @@ export class Daemon {
 
   #apply(event: BusEvent): void {
     if (event.type === 'client-closed') this.#forget(event.client)
-    const actions = this.#bus.apply(event, this.#atMs)
+    const actions = this.#decide(event, this.#atMs)
     this.#recorder?.applied(event, this.#atMs, actions)
     for (const action of actions) this.#do(action)
     if (this.#roomWaiters.size > 0) this.#admitWaiters()
+  }
+
+  #decide(event: BusEvent, atMs: number): readonly Action[] {
+    try {
+      return this.#bus.apply(event, atMs)
+    } catch (cause) {
+      throw new KernelMistake(cause)
+    }
   }
 
   /** From now on calls of agents go here; before the bus starts, or by a reload. */
@@ -149,15 +163,26 @@ export class Daemon {
     })
   }
 
+  /** How many ends of peers it holds: those of the living, once what has ended is put away. */
+  get links(): {
+    readonly clients: number
+    readonly exchanges: number
+    readonly workers: number
+    readonly waiting: number
+  } {
+    const { size: exchanges } = this.#exchanges
+    return { clients: this.#clients.size, exchanges, workers: this.#workers.size, waiting: this.#roomWaiters.size }
+  }
+
   workersOf(pool: PoolId): number {
     return this.#bus.snapshot().workers.filter((worker) => worker.pool === pool && worker.pid !== null).length
   }
 
-  accept(socket: Duplex, door: Door, pool: PoolId | undefined): void {
+  accept(socket: Duplex, { door, isLocal }: Entrance, pool: PoolId | undefined): void {
     const client = this.#nextClient++ as ClientId
     const link = new ClientLink(client, socket, this.#tell)
     this.#clients.set(client, link)
-    this.apply({ type: 'client-opened', client, door, ...(pool === undefined ? {} : { pool }) })
+    this.apply({ type: 'client-opened', client, door, isLocal, ...(pool === undefined ? {} : { pool }) })
     link.open()
   }
 
@@ -194,7 +219,7 @@ export class Daemon {
       case 'spawn-worker':
         return this.#spawn(action)
       case 'stop-worker':
-        return void this.#workers.get(action.worker)?.stop(action.how)
+        return this.#stopWorker(action.worker, action.how)
       case 'stop-accepting':
         return this.#options.stopAccepting()
       case 'log':
@@ -220,6 +245,18 @@ export class Daemon {
     }
   }
 
+  /** What was buried, or never lived, leaves no link behind: isolated clients bring a worker each. */
+  #stopWorker(worker: WorkerId, how: 'end' | 'kill' | 'bury'): void {
+    const link = this.#workers.get(worker)
+    const stopped = link?.stop(how)
+    if (link !== undefined && how === 'bury') void stopped?.then(() => this.#unlink(worker, link))
+  }
+
+  /** Unless its successor is there already. */
+  #unlink(worker: WorkerId, link: WorkerLink | PendingWorker): void {
+    if (this.#workers.get(worker) === link) this.#workers.delete(worker)
+  }
+
   #forget(client: ClientId): void {
     if (!this.#clients.delete(client)) this.#exchanges.delete(client)
   }
@@ -242,14 +279,19 @@ export class Daemon {
       (start) => {
         if (pending.finish()) this.#join(spawn, start())
       },
-      (error) => pending.fail(error instanceof Error ? error.message : String(error)),
+      (error) => {
+        this.#unlink(worker, pending)
+        pending.fail(error instanceof Error ? error.message : String(error))
+      },
     )
   }
 
   #join({ worker, generation, pool, revision }: Spawn, process: WorkerProcess): void {
     const framing = this.#options.framing?.(revision)
     process.on('diagnostic', (line) => this.#options.log.write('info', line, { pool, worker, stream: 'stderr' }))
-    this.#workers.set(worker, new WorkerLink(worker, generation, process, this.#tell, framing))
+    const link = new WorkerLink(worker, generation, process, this.#tell, framing)
+    this.#workers.set(worker, link)
+    process.once('failed', () => this.#unlink(worker, link))
   }
 
   #flushInTime(): void {
@@ -302,6 +344,8 @@ export class Daemon {
     clearTimeout(this.#timer)
     this.#timerAtMs = atMs
     const tick = (): void => {
+      // Before it is forgotten when this was due.
+      this.#readClock()
       this.#timerAtMs = Number.POSITIVE_INFINITY
       this.apply({ type: 'tick' })
     }
@@ -310,7 +354,7 @@ export class Daemon {
 
   #readClock(): number {
     const timeMs = performance.now()
-    this.#atMs = Math.floor(timeMs)
+    this.#atMs = Math.floor(this.#clock.read(timeMs, this.#timerAtMs))
     return timeMs
   }
 }

@@ -9,6 +9,7 @@ import type { Caller, Exchange, ExchangeListener, GatewayPort } from '../../aio/
 import { Recent } from '../../aio/recent.ts'
 import type { BusEvent, WorkerProcessId } from '../../kernel/events.ts'
 import type { ClientId, PoolId, PoolSpec, WorkerId } from '../../kernel/vocabulary.ts'
+import { afterWaking } from './bus-clock.ts'
 import type { InternalClient, InternalListener } from './internal-client.ts'
 import type { OddIds } from './odd-ids.ts'
 import { GreetedExchange, Introductions, PlainExchange, type PortExchange } from './port-exchange.ts'
@@ -35,10 +36,7 @@ type Message = Record<string, unknown>
 
 const SYSTEM_CLOCK: Clock = {
   nowMs: () => Date.now(),
-  after: (delayMs, run) => {
-    const timer = setTimeout(run, delayMs).unref()
-    return () => clearTimeout(timer)
-  },
+  after: afterWaking,
   soon: (run) => void setImmediate(run),
 }
 
@@ -129,7 +127,7 @@ export class KernelPort implements GatewayPort {
     ;(exchange as PortExchange).finish()
   }
 
-  notify(pool: PoolId, message: Message, options: { affinity?: string }): void {
+  notify(pool: PoolId, message: Message, options: { affinity?: string; sent?: (worker: string) => void }): void {
     if (this.#waitingNotifications >= MAX_WAITING_NOTIFICATIONS) return
     this.#waitingNotifications += 1
     const leave = (): void => {
@@ -137,7 +135,11 @@ export class KernelPort implements GatewayPort {
       client.leave(true)
       this.#waitingNotifications -= 1
     }
-    const listener = { routed: () => this.#clock.soon(leave), received: () => {}, failed: () => {} }
+    const routed = (worker: WorkerProcessId): void => {
+      options.sent?.(keyOf(worker))
+      this.#clock.soon(leave)
+    }
+    const listener = { routed, received: () => {}, failed: () => {} }
     const stopTimer = this.#clock.after(NOTIFICATION_WAIT_MS, leave)
     const client = this.#daemon.openInternal(pool, this.#preferred(pool, options), listener)
     client.send({ jsonrpc: '2.0', ...message })

@@ -8,18 +8,21 @@
 import { fault } from '../../aio/faults.ts'
 import { Gateway } from '../../aio/gateway.ts'
 import { isNestedTooDeep, MAX_NESTING } from '../../aio/nesting.ts'
-import type { Caller, TraceAnswer } from '../../aio/port.ts'
+import type { Caller, TraceAnswer, TraceSink } from '../../aio/port.ts'
 import type { BusConfig } from '../../config/bus-config.ts'
 import { ControlError, type ControlMethods } from '../../console/control-server.ts'
 import type { Action, CallerId } from '../../kernel/events.ts'
 import type { Observed } from '../../kernel/observation.ts'
 import type { PoolSpec } from '../../kernel/vocabulary.ts'
+import type { WorkerProcess } from '../../process/worker-process.ts'
 import { traceControlMethods } from '../../trace/control-methods.ts'
 import { TrafficObserver } from '../../trace/observer.ts'
+import type { TraceStore } from '../../trace/store.ts'
 import { openTracing, type Tracing } from '../../trace/tracing.ts'
 import { VERSION } from '../version.ts'
+import type { Edges } from './edges.ts'
 import { type Doorway, KernelPort, keyOf } from './gateway-port.ts'
-import type { Launches } from './launches.ts'
+import { absent, type Launches } from './launches.ts'
 import type { Log } from './log.ts'
 import { OddIds } from './odd-ids.ts'
 import { Oneshots } from './oneshot.ts'
@@ -34,6 +37,7 @@ export interface RoomOptions {
   readonly launches: Launches
   readonly config: BusConfig
   readonly log: Log
+  readonly edges: Edges
 }
 
 type CallAction = Extract<Action, { do: 'call' }>
@@ -58,18 +62,23 @@ export class GatewayRoom {
   readonly #observer: TrafficObserver
   readonly #odd = new OddIds()
   readonly #log: Log
+  readonly #edges: Edges
   readonly #daemon: Doorway
   #config: BusConfig
   #pools: ReadonlyMap<string, PoolSpec>
   #answerAll: () => void = () => {}
 
-  constructor({ daemon, launches, config, log }: RoomOptions, tracing: Tracing) {
+  constructor({ daemon, launches, config, log, edges }: RoomOptions, tracing: Tracing) {
     this.#tracing = tracing
     this.#log = log
+    this.#edges = edges
     this.#daemon = daemon
     this.#config = config
     this.#pools = poolsOf(config)
-    this.#oneshots = new Oneshots((pool) => launches.start(this.#pools.get(pool)!.revision), log)
+    this.#oneshots = new Oneshots((pool) => {
+      const spec = this.#pools.get(pool)
+      return spec === undefined ? removed(pool) : launches.start(spec.revision)
+    }, log)
     const poolOf = (pool: string): PoolSpec | undefined => this.#pools.get(pool)
     this.#port = new KernelPort(daemon, this.#odd, poolOf, (pool) => this.#oneshots.count(pool))
     const { store } = tracing
@@ -80,30 +89,45 @@ export class GatewayRoom {
     this.#gateway = new Gateway({
       port: this.#port,
       agents: config.agents,
-      traces: store,
+      traces: carefully(store, edges),
       ids: store.ids,
       queries: { query: (method, params) => Promise.race([store.query(method, params), closing]) },
       spawnOneshot: this.#oneshots.spawn,
       remoteQueries: config.aio.remoteQueries,
       maxPendingPerCaller: config.bus.limits.maxPendingPerClient,
+      broke: (error) => edges.report('an agent', error),
       count: (reason) => this.refused.set(reason, (this.refused.get(reason) ?? 0) + 1),
     })
   }
 
-  take({ from, bytes, oddId }: CallAction): void {
-    const caller = callerOf(from)
-    const message = JSON.parse(bytes.utf8Slice()) as Record<string, unknown>
+  take(call: CallAction): void {
+    const caller = callerOf(call.from)
+    const message = JSON.parse(call.bytes.utf8Slice()) as Record<string, unknown>
+    try {
+      this.#receive(call, caller, message)
+    } catch (error) {
+      this.#edges.report('the gateway', error)
+      this.#gateway.refuse(caller, message, fault('internal_error'))
+    }
+  }
+
+  #receive({ bytes, oddId }: CallAction, caller: Caller, message: Record<string, unknown>): void {
     if (oddId !== undefined) message['id'] = this.#odd.lend(caller.key, oddId)
     if (isNestedTooDeep(bytes)) this.#gateway.refuse(caller, message, fault('too_nested', { limit: MAX_NESTING }))
     else this.#gateway.receive(caller, message, bytes.length)
   }
 
   cancel(from: CallerId, id: string | number): void {
-    if (from.kind !== 'client' || !this.#gateway.cancel(callerOf(from), id)) return
-    this.#daemon.apply({ type: 'call-cancelled', client: from.client, id })
+    if (from.kind !== 'client') return
+    const isOpen = this.#edges.guard('the gateway', () => this.#gateway.cancel(callerOf(from), id), false)
+    if (isOpen) this.#daemon.apply({ type: 'call-cancelled', client: from.client, id })
   }
 
   callerGone(from: CallerId): void {
+    this.#edges.guard('the gateway', () => this.#forget(from), undefined)
+  }
+
+  #forget(from: CallerId): void {
     const caller = callerOf(from)
     this.#odd.forget(caller.key)
     if (from.kind === 'client') return this.#gateway.gone(caller)
@@ -112,16 +136,16 @@ export class GatewayRoom {
   }
 
   listChanged(pool: string): void {
-    this.#gateway.listChanged(pool)
+    this.#edges.guard('the gateway', () => this.#gateway.listChanged(pool), undefined)
   }
 
   observed(what: Observed): void {
-    this.#observer.take(what)
+    this.#edges.guard('the trace store', () => this.#observer.take(what), undefined)
   }
 
   /** The drain is over: whoever still waits is told. */
   failCalls(): void {
-    void this.#gateway.close()
+    this.#gateway.close().catch((error) => this.#edges.report('the gateway', error))
     this.#answerAll()
   }
 
@@ -152,6 +176,21 @@ export class GatewayRoom {
   }
 }
 
+/** A trace that cannot be told costs nobody a call. */
+function carefully(store: TraceStore, edges: Edges): TraceSink {
+  const told = (tell: () => void): void => edges.guard('the trace store', tell, undefined)
+  return {
+    begin: (call) => told(() => store.begin(call)),
+    end: (call) => told(() => store.end(call)),
+    partial: (partial) => told(() => store.partial(partial)),
+  }
+}
+
+/** A reload has taken the pool away while the call waited for its turn. */
+function removed(pool: string): WorkerProcess {
+  return absent('REMOVED', `pool ${JSON.stringify(pool)} is no longer in the configuration`)
+}
+
 function settingsOf({ aio }: BusConfig): unknown {
   return [aio.store, aio.otlp, aio.remoteQueries]
 }
@@ -162,6 +201,5 @@ function poolsOf({ bus }: BusConfig): ReadonlyMap<string, PoolSpec> {
 
 function callerOf(from: CallerId): Caller {
   if (from.kind === 'worker') return { kind: 'worker', key: keyOf(from), pool: from.pool }
-  const door = from.door === 'internal' ? {} : { door: from.door }
-  return { kind: 'client', key: String(from.client), ...door }
+  return { kind: 'client', key: String(from.client), isLocal: from.isLocal }
 }

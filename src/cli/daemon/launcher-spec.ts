@@ -60,7 +60,7 @@ function poolOf(id: string, { idleTimeoutMs, maxLineBytes }: Bounds): PoolSpec {
   }
 }
 
-/** What an `initialize` that names no agent is answered (registry.md). */
+/** What an `initialize` that names no agent is answered (spec R7). */
 function describeLauncher({ agents }: Catalogue): object {
   return {
     protocolVersion: 1,

@@ -1,5 +1,5 @@
 /**
- * One worker that offers all agents of the registry: the kernel once more, behind the stdio door (registry.md).
+ * One worker that offers all agents of the registry: the kernel once more, behind the stdio door (spec R7).
  *
  * Every agent is a pool that starts on demand and is ended when idle; messages name it by `agentId`. It reads no
  * configuration and opens no socket. Secrets are in the environment of the agent they belong to and nowhere else. It ends
@@ -77,7 +77,7 @@ class Launcher {
     process.on('SIGTERM', stop).on('SIGINT', stop)
     process.stdin.once('end', leave).once('close', leave)
     this.#daemon.start()
-    openStdio((socket, { door }) => this.#daemon.accept(socket, door, undefined))
+    openStdio((socket, info) => this.#daemon.accept(socket, info, undefined))
     const code = await this.#ended
     await this.#leave()
     process.off('SIGTERM', stop).off('SIGINT', stop)

@@ -44,6 +44,7 @@ type Resolved = ProcessLaunch | { readonly unavailable: string }
 export class Launches {
   readonly #byRevision = new Map<string, Resolved | Promise<Resolved>>()
   readonly #framings = new Map<string, () => Framing>()
+  #lastLearnt: ReadonlySet<string> = new Set()
   readonly #watch: GroupWatch
   readonly #resolveAgent: ResolveAgent
   readonly #log: Log
@@ -58,6 +59,7 @@ export class Launches {
   async learn(config: BusConfig): Promise<void> {
     await this.#learnFramings(config)
     await requireCredentials(config)
+    this.#forgetAllBut(config)
     for (const { id, revision } of config.bus.pools) {
       if (this.#byRevision.has(revision)) continue
       const launch = config.launches.get(id)!
@@ -66,9 +68,22 @@ export class Launches {
     }
   }
 
+  /** What runs belongs to the last configuration; what it is to become, to this one. Nothing older is started again. */
+  #forgetAllBut({ bus }: BusConfig): void {
+    const current = new Set(bus.pools.map(({ revision }) => revision))
+    for (const known of [this.#byRevision, this.#framings]) {
+      for (const revision of known.keys()) {
+        if (!current.has(revision) && !this.#lastLearnt.has(revision)) known.delete(revision)
+      }
+    }
+    this.#lastLearnt = current
+  }
+
   #bring(revision: string, coming: Promise<Resolved>): void {
     this.#byRevision.set(revision, coming)
-    void coming.then((resolved) => this.#byRevision.set(revision, resolved))
+    void coming.then((resolved) => {
+      if (this.#byRevision.get(revision) === coming) this.#byRevision.set(revision, resolved)
+    })
   }
 
   /** A splitter of its own for a process of this revision; undefined: it writes lines. */
@@ -114,14 +129,15 @@ export class Launches {
     try {
       const agent = await this.#resolveAgent(id, launch, config, this.#log)
       const env = workerEnvironment({ ...launch, env: agent.env }, process.env)
-      return { command: agent.command, args: agent.args, env, cwd: launch.cwd }
+      return { command: agent.command, args: agent.args, env, cwd: launch.cwd, pipes: launch.pipes }
     } catch (error) {
       return { unavailable: error instanceof Error ? error.message : String(error) }
     }
   }
 }
 
-function absent(code: string, reason: string): WorkerProcess {
+/** A process that could not be started. */
+export function absent(code: string, reason: string): WorkerProcess {
   const nobody = new WorkerProcess(undefined)
   process.nextTick(() => nobody.emit('failed', { code, reason }))
   return nobody
@@ -129,8 +145,8 @@ function absent(code: string, reason: string): WorkerProcess {
 
 async function commandOf(id: PoolId, launch: CommandLaunch | AgentLaunch, config: BusConfig): Promise<ProcessLaunch> {
   const env = workerEnvironment(launch, process.env)
-  const { cwd, args } = launch
-  if ('command' in launch) return { command: launch.command, args, env, cwd }
+  const { cwd, args, pipes } = launch
+  if ('command' in launch) return { command: launch.command, args, env, cwd, pipes }
   const program = fileURLToPath(new URL(`${launch.agent}/main.js`, AGENTS))
   const settings = launch.agent === 'registry' ? await launcherSettings(id, config) : { args: [], env: {} }
   return {
@@ -138,6 +154,7 @@ async function commandOf(id: PoolId, launch: CommandLaunch | AgentLaunch, config
     args: [program, ...settings.args, ...args],
     env: { ...settings.env, ...env },
     cwd,
+    pipes,
   }
 }
 

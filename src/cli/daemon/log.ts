@@ -7,12 +7,15 @@
 import picocolors from 'picocolors'
 import { destination, type Logger, pino } from 'pino'
 import type { LogLevel } from '../../kernel/events.ts'
+import { printable } from '../../wire/printable.ts'
 
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
 export type LogThreshold = (typeof LOG_LEVELS)[number]
 
 const WINDOW_MS = 10_000
 const PER_WINDOW = 20
+/** What a peer may bring about again and again. */
+const REPEATED: ReadonlySet<LogLevel> = new Set(['warn', 'error'])
 
 export interface LogOptions {
   readonly level: LogThreshold
@@ -43,17 +46,17 @@ export class Log {
   write(level: LogLevel, text: string, about: Readonly<Record<string, unknown>> = {}): void {
     if (!this.#logger.isLevelEnabled(level)) return
     const isStderr = about['stream'] === 'stderr'
-    if (level === 'warn' && !isStderr && !this.#mayRepeat(text, about)) return
+    if (REPEATED.has(level) && !isStderr && !this.#mayRepeat(level, text, about)) return
     this.#logger[level](about, text)
   }
 
-  #mayRepeat(text: string, about: Readonly<Record<string, unknown>>): boolean {
+  #mayRepeat(level: LogLevel, text: string, about: Readonly<Record<string, unknown>>): boolean {
     const key = `${text} ${about['pool'] ?? ''}/${about['worker'] ?? ''}`
     const nowMs = performance.now()
     const tally = this.#tallies.get(key)
     if (tally === undefined || nowMs - tally.sinceMs > WINDOW_MS) {
       if (tally !== undefined && tally.count > PER_WINDOW) {
-        this.#logger.warn({ ...about, times: tally.count - PER_WINDOW }, `${text} (repeated)`)
+        this.#logger[level]({ ...about, times: tally.count - PER_WINDOW }, `${text} (repeated)`)
       }
       if (this.#tallies.size > 1_000) this.#tallies.clear()
       this.#tallies.set(key, { sinceMs: nowMs, count: 1 })
@@ -78,12 +81,4 @@ function forPeople(line: string): string {
 
 function show(value: unknown): string {
   return printable(typeof value === 'string' ? value : JSON.stringify(value))
-}
-
-/** Control characters of peers do not reach a terminal. */
-export function printable(text: string): string {
-  return text.replace(
-    /[\u0000-\u001f\u007f-\u009f]/g,
-    (character) => `\\x${character.charCodeAt(0).toString(16).padStart(2, '0')}`,
-  )
 }

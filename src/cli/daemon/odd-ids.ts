@@ -5,6 +5,8 @@
  * byte for byte (contract 4.2.3). An entry goes with its final reply or with its caller, so there are never more than
  * open requests.
  */
+import { JsonText } from '../../wire/ready-json.ts'
+
 type Message = Record<string, unknown>
 
 export class OddIds {
@@ -23,6 +25,9 @@ export class OddIds {
 
   /** The line of a reply, with the id as its caller spelled it. */
   spell(caller: string, message: Message): string {
+    const { result, ...rest } = message
+    // A long result that is text already is not written again.
+    if (result instanceof JsonText) return `{"result":${result.text},${this.spell(caller, rest).slice(1)}`
     const aliases = this.#byCaller.get(caller)
     if (aliases === undefined) return JSON.stringify(message)
     return this.#spellOdd(caller, aliases, message)

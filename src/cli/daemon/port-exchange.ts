@@ -2,11 +2,12 @@
  * One exchange of the gateway with a worker, and what the bus knows of the servers it talks to.
  *
  * An exchange hears its own answer, partials and progress; whatever else the kernel delivers to its client is not for it.
+ * What the worker asks meanwhile is answered at once: a call has offered it nothing that it could ask for.
  */
 import type { Exchange } from '../../aio/port.ts'
 import type { WorkerProcessId } from '../../kernel/events.ts'
 import type { PoolId, PoolSpec } from '../../kernel/vocabulary.ts'
-import type { ErrorObject } from '../../wire/jsonrpc.ts'
+import { CODE, type ErrorObject } from '../../wire/jsonrpc.ts'
 import { VERSION } from '../version.ts'
 import type { InternalClient, InternalListener } from './internal-client.ts'
 
@@ -49,7 +50,7 @@ export abstract class PortExchange implements Exchange {
   begin(open: OpenInternal): void {
     const client = open({
       routed: (worker) => this.routed(worker),
-      received: (message, bytes) => this.hear(message, bytes),
+      received: (message, bytes) => this.#receive(message, bytes),
       failed: (error) => this.#fail(error),
     })
     this.client = client
@@ -68,6 +69,14 @@ export abstract class PortExchange implements Exchange {
   protected abstract open(client: InternalClient): void
   protected abstract routed(worker: WorkerProcessId): void
   protected abstract hear(message: Message, bytes: number): void
+
+  /** What has a method is never an answer, whatever its id: two sides number their questions each for itself. */
+  #receive(message: Message, bytes: number): void {
+    const { id, method } = message
+    if (method === undefined) return this.hear(message, bytes)
+    if (id !== undefined) this.client?.send({ jsonrpc: '2.0', id, ...answerTo(method) })
+    else if (method === PROGRESS) this.ear.received(message, bytes, this.client?.worker)
+  }
 
   #fail(error: ErrorObject): void {
     if (this.#isOver) return
@@ -91,8 +100,7 @@ export class PlainExchange extends PortExchange {
   }
 
   protected hear(message: Message, bytes: number): void {
-    if (message['id'] === this.line['id'] || message['method'] === PROGRESS)
-      this.ear.received(message, bytes, this.client?.worker)
+    if (message['id'] === this.line['id']) this.ear.received(message, bytes, this.client?.worker)
   }
 }
 
@@ -107,6 +115,15 @@ export class GreetedExchange extends PlainExchange {
     if (message['error'] === undefined) this.client?.send({ jsonrpc: '2.0', method: 'notifications/initialized' })
     this.client?.send(this.line)
   }
+}
+
+const NO_METHOD = {
+  error: { code: CODE.methodNotFound, message: 'The caller of an agent answers no questions' },
+} as const
+
+/** Whoever asks whether somebody is there is told so. */
+function answerTo(method: unknown): { result: Message } | { error: ErrorObject } {
+  return method === 'ping' ? { result: {} } : NO_METHOD
 }
 
 type Ask = (pool: PoolId, message: { method: string } & Message) => Promise<Message>

@@ -18,7 +18,9 @@ import { listenTcp } from '../../transports/tcp.ts'
 import { listenUnix } from '../../transports/unix.ts'
 import { VERSION } from '../version.ts'
 import { Daemon, type DaemonOptions } from './daemon.ts'
+import { Edges } from './edges.ts'
 import type { GatewayRoom } from './gateway-room.ts'
+import { InTurn } from './in-turn.ts'
 import { busSpecOf, Launches, type ResolveAgent } from './launches.ts'
 import type { Log } from './log.ts'
 
@@ -47,6 +49,11 @@ export interface RunOptions {
   readonly record: DaemonOptions['record']
 }
 
+interface Reloaded {
+  readonly reloaded: true
+  readonly pools: readonly PoolId[]
+}
+
 /** Runs until the bus has ended; resolves with the exit code. */
 export async function runBus(options: RunOptions): Promise<number> {
   const run = new Run(options)
@@ -58,8 +65,10 @@ class Run {
   readonly #warden: Warden
   readonly #launches: Launches
   readonly #daemon: Daemon
+  readonly #edges: Edges
   readonly #listeners: Listener[] = []
   readonly #startedAtMs = performance.now()
+  readonly #reloads = new InTurn(() => this.#reload())
   readonly #ended: Promise<number>
   #end: (code: number) => void = () => {}
   #control: Listener | undefined
@@ -70,6 +79,7 @@ class Run {
   constructor(options: RunOptions) {
     this.#options = options
     this.#config = options.config
+    this.#edges = new Edges(options.log)
     this.#ended = new Promise((resolve) => {
       this.#end = resolve
     })
@@ -108,7 +118,13 @@ class Run {
     if (config.bus.gateway === undefined || config.bus.gateway === 'off' || this.#room !== undefined) return
     const { openGatewayRoom } = await import('./gateway-room.ts')
     const { log } = this.#options
-    this.#room = await openGatewayRoom({ daemon: this.#daemon, launches: this.#launches, config, log })
+    this.#room = await openGatewayRoom({
+      daemon: this.#daemon,
+      launches: this.#launches,
+      config,
+      log,
+      edges: this.#edges,
+    })
     this.#daemon.attach(this.#room)
   }
 
@@ -136,13 +152,22 @@ class Run {
   }
 
   #acceptFor(pool: PoolId | undefined): (socket: Duplex, info: ConnectionInfo) => void {
-    return (socket, info) => this.#daemon.accept(socket, info.door, pool)
+    return (socket, info) => {
+      const isTaken = this.#edges.guard('a door', () => this.#take(socket, info, pool), false)
+      if (!isTaken) socket.destroy()
+    }
+  }
+
+  #take(socket: Duplex, info: ConnectionInfo, pool: PoolId | undefined): true {
+    this.#daemon.accept(socket, info, pool)
+    return true
   }
 
   /** A control socket that was asked for must open; the default one may fail, and the bus serves without. */
   async #openControl(): Promise<void> {
     const asked = this.#options.control ?? this.#config.control
-    const accept = (socket: Duplex) => serveControl(socket, this.#methods())
+    const told = (error: unknown): void => this.#edges.report('the control socket', error)
+    const accept = (socket: Duplex) => serveControl(socket, this.#methods(), told)
     if (asked !== undefined) {
       this.#control = await listenUnix(asked, accept)
       return
@@ -159,7 +184,7 @@ class Run {
   #methods(): ControlMethods {
     return {
       status: () => this.#status(),
-      reload: () => this.#reload(),
+      reload: () => this.#reloads.ask(),
       ...(this.#room?.controlMethods() ?? NO_TRACES),
     }
   }
@@ -167,7 +192,7 @@ class Run {
   #status(): Status {
     return {
       ...this.#daemon.snapshot(),
-      ...this.#gatewayStatus(),
+      ...this.#shellStatus(),
       pid: process.pid,
       version: VERSION,
       uptime_sec: Math.round(performance.now() - this.#startedAtMs) / 1000,
@@ -177,14 +202,19 @@ class Run {
     }
   }
 
-  #gatewayStatus(): Partial<Status> {
-    if (this.#room === undefined) return {}
-    const { refused } = this.#daemon.snapshot()
-    return { refused: { ...refused, ...Object.fromEntries(this.#room.refused) }, traces: this.#room.status() }
+  /** What is counted outside the kernel. */
+  #shellStatus(): Partial<Status> {
+    const { failures } = this.#edges
+    const refused = {
+      ...this.#daemon.snapshot().refused,
+      ...Object.fromEntries(this.#room?.refused ?? []),
+      ...(failures === 0 ? {} : { internal_error: failures }),
+    }
+    return this.#room === undefined ? { refused } : { refused, traces: this.#room.status() }
   }
 
-  /** Contract 7.5: all or nothing; what cannot change while the bus runs is refused. */
-  async #reload(): Promise<{ reloaded: true; pools: PoolId[] }> {
+  /** Contract 7.5: all or nothing; what cannot change while the bus runs is refused. One at a time. */
+  async #reload(): Promise<Reloaded> {
     const reading = await readConfig(this.#config.file)
     if (!reading.ok) {
       this.#options.log.write('error', 'reload refused: the configuration has problems, the old one stays')
@@ -218,7 +248,7 @@ class Run {
     process.on('SIGHUP', () => {
       const { stdio } = this.#options.doors
       if (stdio || process.stdin.isTTY || process.stderr.isTTY) return this.#signalled('SIGHUP')
-      this.#reload().catch((error) => this.#options.log.write('error', (error as Error).message))
+      this.#reloads.ask().catch((error) => this.#options.log.write('error', (error as Error).message))
     })
   }
 

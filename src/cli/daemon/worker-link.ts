@@ -11,6 +11,14 @@ import { UNAVAILABLE } from './launches.ts'
 /** Makes lines of a chunk of output. */
 export type Framing = (chunk: Buffer) => Buffer
 
+/** One that is told to go, one that is stuck, and one whose group is all that is left of it. */
+const ENDS = {
+  end: (process: WorkerProcess) => process.stop('end'),
+  // Whoever has closed its stdin is leaving by itself, and may have last words (contract 7.1).
+  kill: (process: WorkerProcess) => (process.stdin.errored ? process.stop('kill') : process.terminate('kill')),
+  bury: (process: WorkerProcess) => process.kill('buried'),
+} as const
+
 export class WorkerLink {
   readonly write: Writer
   readonly generation: number
@@ -52,8 +60,10 @@ export class WorkerLink {
   }
 
   /** Resolves when nobody of its group is left. */
-  stop(how: 'end' | 'kill' | 'bury'): Promise<void> {
-    return how === 'bury' ? this.#process.kill('buried') : this.#process.stop(how)
+  async stop(how: keyof typeof ENDS): Promise<void> {
+    await ENDS[how](this.#process)
+    // Somebody who has left the group may hold the pipe for ever.
+    if (how === 'bury') this.#stdout.destroy()
   }
 
   kill(): Promise<void> {

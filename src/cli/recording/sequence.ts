@@ -6,6 +6,7 @@
 import type { BusEvent, Write } from '../../kernel/events.ts'
 import { Envelope, SHAPE } from '../../wire/envelope.ts'
 import { FIELD } from '../../wire/fields.ts'
+import { printable } from '../../wire/printable.ts'
 import { linesOf, senderOf } from './format.ts'
 import type { ReplayListener } from './replay.ts'
 
@@ -133,5 +134,5 @@ function spelled(field: (typeof FIELD)[keyof typeof FIELD]): string {
   if (!envelope.has(field)) return '?'
   const text = envelope.spelling(field).toString()
   const bare = text.startsWith('"') && field === FIELD.method ? text.slice(1, -1) : text
-  return bare.replace(/[\u0000-\u001f\u007f-\u009f]/g, '?').slice(0, MAX_LABEL)
+  return printable(bare).slice(0, MAX_LABEL)
 }

@@ -1,6 +1,7 @@
 import { resolve, sep } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { verifies } from '../../../test/conformance/verifies.ts'
 import { splitEntryPath, staysInside } from './entry-path.ts'
 
 const part = fc.constantFrom('a', 'b', '..', '.', '', 'c d', '...', '\\', 'C:')
@@ -8,6 +9,7 @@ const path = fc.array(part, { maxLength: 8 }).map((parts) => parts.join('/'))
 
 describe('names in an archive', () => {
   it('never leave the root, whatever they are', () => {
+    verifies('R3-whole')
     fc.assert(
       fc.property(path, (name) => {
         const parts = splitEntryPath(name)

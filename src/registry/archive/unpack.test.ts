@@ -15,6 +15,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { verifies } from '../../../test/conformance/verifies.ts'
 import { type ArchiveEntry, paxRecord, tar, tarGz, tarHeader, zip } from '../../../test/fixtures/registry/archives.ts'
 import { RegistryError } from '../errors.ts'
 import { ArchiveFault } from './tree.ts'
@@ -77,6 +78,7 @@ for (const [ending, make] of FORMATS) {
     ]
     for (const [title, entries] of HOSTILE) {
       it(`is refused whole: ${title}`, async () => {
+        verifies('R3-whole')
         const fault = await unpackBytes(`x.${ending}`, make([...entries])).catch((error) => error)
         expect(fault).toBeInstanceOf(ArchiveFault)
         expect(fault.kind).toBe('unsafe')
@@ -103,6 +105,7 @@ for (const [ending, make] of FORMATS) {
     })
 
     it('is bounded in bytes: at, and one over', async () => {
+      verifies('R3-bounded')
       const entries = [
         { name: 'a', content: '12345' },
         { name: 'b', content: '12345' },
@@ -115,6 +118,7 @@ for (const [ending, make] of FORMATS) {
     })
 
     it('is bounded in entries: at, and one over', async () => {
+      verifies('R3-bounded')
       const entries = [
         { name: 'a', folder: true },
         { name: 'b', folder: true },

@@ -1,6 +1,6 @@
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { existsSync, lstatSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { hostname, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -31,6 +31,17 @@ describe('the lock', () => {
     await Promise.all(Array.from({ length: 10 }, () => withLock(path, wait, work)))
     expect(most).toBe(1)
     expect(existsSync(path)).toBe(false)
+  })
+
+  it.each<[string, () => void]>([
+    ['a pipe', () => void execFileSync('mkfifo', [path])],
+    ['a folder', () => mkdirSync(path)],
+    ['a symbolic link', () => symlinkSync('/etc/passwd', path)],
+  ])('is refused at once when %s is in its place', async (_what, put) => {
+    put()
+    const refused = withLock(path, wait, async () => 'never')
+    await expect(refused).rejects.toMatchObject({ reason: 'cache_unusable', exitCode: 1 })
+    expect(lstatSync(path, { throwIfNoEntry: false })).toBeDefined()
   })
 
   it('is released when the work fails', async () => {

@@ -5,9 +5,11 @@
  * over by two at once without harm. The owner keeps its lock young; an old one has no owner any more.
  */
 import { randomUUID } from 'node:crypto'
-import { readFile, rm, stat, utimes, writeFile } from 'node:fs/promises'
+import { rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { holdsContent, readPlainFile } from '../../host/own-file.ts'
+import { RegistryError } from '../errors.ts'
 
 export interface LockTimes {
   readonly pollMs: number
@@ -35,7 +37,7 @@ export async function withLock<T>(path: string, wait: LockWait, work: () => Prom
     return await work()
   } finally {
     clearInterval(keepYoung)
-    if ((await readMark(path)) === mark) await rm(path, { force: true })
+    if (holdsContent(path, mark)) await rm(path, { force: true })
   }
 }
 
@@ -64,7 +66,7 @@ async function create(path: string, mark: string): Promise<boolean> {
 }
 
 async function isStale(path: string, times: LockTimes): Promise<boolean> {
-  const mark = await readMark(path)
+  const mark = readMark(path)
   const state = await stat(path).catch(() => undefined)
   // Gone meanwhile: not stale, just free.
   if (mark === undefined || state === undefined) return false
@@ -83,8 +85,13 @@ function isAlive(pid: number): boolean {
   }
 }
 
-async function readMark(path: string): Promise<string | undefined> {
-  return readFile(path, 'utf8').catch(() => undefined)
+/** A pipe in its place would be waited for, a link would lead elsewhere: both are refused. */
+function readMark(path: string): string | undefined {
+  try {
+    return readPlainFile(path)
+  } catch (cause) {
+    throw new RegistryError('cache_unusable', path, (cause as Error).message, cause)
+  }
 }
 
 async function touch(path: string): Promise<void> {

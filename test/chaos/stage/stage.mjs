@@ -45,6 +45,13 @@ export class Stage {
     return this.#startIn(join(this.#program.folder, `${this.#name}${this.#buses.length}`), config, options)
   }
 
+  /** A bus that is not waited for. */
+  launch(config) {
+    const bus = new Bus(this.#program.main, join(this.#program.folder, `${this.#name}${this.#buses.length}`), config)
+    this.#buses.push(bus)
+    return bus
+  }
+
   /** Where `bus` was, over whatever it has left there. */
   startAgain({ folder }, config) {
     return this.#startIn(folder, config)

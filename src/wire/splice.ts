@@ -1,8 +1,8 @@
 /**
  * Replaces or cuts values of a line without parsing it again; every other byte stays as it was (contract 4.2.3).
  */
-import type { Envelope } from '../wire/envelope.ts'
-import type { Field } from '../wire/fields.ts'
+import type { Envelope } from './envelope.ts'
+import type { Field } from './fields.ts'
 
 export interface Edit {
   readonly start: number
@@ -19,6 +19,13 @@ const BACKSLASH = 0x5c
 
 export function replace(envelope: Envelope, field: Field, text: string): Edit {
   return { start: envelope.startOf(field), end: envelope.endOf(field), text }
+}
+
+/** Adds a member, spelled as JSON, at the front of the object that a field holds. */
+export function insertMember(line: Envelope, field: Field, member: string): Edit {
+  const at = line.startOf(field) + 1
+  const isEmpty = line.bytes[skip(line.bytes, at, 1)] === BRACE
+  return { start: at, end: at, text: isEmpty ? member : `${member},` }
 }
 
 /** Cuts members, at any depth, with their keys: each with the comma behind it, the last of its object with the one before. */

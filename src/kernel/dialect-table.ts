@@ -4,12 +4,15 @@
  * A dialect is a table that the kernel reads; it has no code. Whatever is not in a row goes the common way: by session,
  * else by the bond between client and worker.
  */
+import type { ValueType } from '../wire/envelope.ts'
 import type { Field } from '../wire/fields.ts'
 
 /** What a client's message does beyond being sent to its worker. */
 export interface ClientRow {
   /** The handshake: every client's own reaches the worker, or one per worker answers for all. */
   readonly opens?: 'each' | 'once'
+  /** It asks which dialect the worker speaks; who gets no for an answer goes on with another. */
+  readonly asksForDialect?: true
   /** Told by the bus already; not sent on where the handshake is the bus's. */
   readonly confirms?: true
   /** What the answer, or the request itself, does to the session it names. */
@@ -57,6 +60,10 @@ export type Address =
 
 export interface WorkerRow {
   readonly to: readonly Address[]
+  /** Who has not offered this in its handshake is not asked. */
+  readonly needs?: string
+  /** Said once per process: later clients of the worker are told it too. */
+  readonly isRemembered?: true
   /** Answered by the bus itself. */
   readonly local?: 'pong'
   /** What the worker is answered when nobody can be asked any more; left out: an error. */
@@ -69,8 +76,42 @@ export interface WorkerRow {
   readonly adopts?: Field
 }
 
-export interface Dialect {
-  readonly name: 'acp' | 'mcp-legacy' | 'mcp-modern'
+/** What shows that a message is of a dialect: its method, or a field, or both. */
+export interface Sign {
+  readonly method?: string
+  readonly field?: Field
+  readonly type?: ValueType
+}
+
+/** The handshake that the bus does itself, once for all clients of a worker. */
+export interface Greeting {
+  readonly method: string
+  /** Its params; what the clients can do is added under `offers`. */
+  readonly params: Readonly<Record<string, unknown>>
+  readonly offers: string
+  /** Told when the worker has answered. */
+  readonly confirms: string
+}
+
+/** What a worker is asked to find out whether it speaks the dialect. */
+export interface Probe {
+  readonly method: string
+  readonly params: Readonly<Record<string, unknown>>
+  /** Errors that only such a worker knows. */
+  readonly codes: readonly number[]
+}
+
+/** A version from which on a worker takes one handshake, answers prompts at once and closes sessions without saying so. */
+export type SingleHandshakeFrom = number
+
+export interface DialectTable {
+  /** As the configuration names it. */
+  readonly protocol: string
+  readonly era?: 'legacy' | 'modern'
+  readonly signs: readonly Sign[]
+  readonly greeting?: Greeting
+  readonly probe?: Probe
+  readonly singleHandshakeFrom?: SingleHandshakeFrom
   readonly fromClient: Readonly<Record<string, ClientRow>>
   readonly fromWorker: Readonly<Record<string, WorkerRow>>
   readonly otherFromWorker: WorkerRow
@@ -80,27 +121,30 @@ export interface Dialect {
   readonly sessionFields: readonly Field[]
   /** Sessions are recorded only from answers. */
   readonly hasSessions: boolean
+  /** Where a worker's welcome says that it can close sessions. */
+  readonly closesAt?: readonly (readonly string[])[]
+  /** Servers that a client itself offers to a session: where they are listed, and their type. */
+  readonly lends?: { readonly list: string; readonly type: string }
   /** Where a request names the token of its progress; absent: the protocol has none. */
   readonly progressToken?: Field
   /** The notification that ends a request, with the field that names it. */
   readonly cancel?: { readonly method: string; readonly key: string }
   /** What ends a turn, and a session, for a client that is gone. */
-  readonly farewell?: { readonly cancelTurn: string; readonly closeSession: string }
+  readonly departure?: { readonly cancelTurn: string; readonly closeSession: string }
   /** How the bus says for all clients of a worker what each says for itself. */
-  readonly words?: Readonly<Record<'initialized' | 'setLevel' | 'subscribe' | 'unsubscribe', string>>
+  readonly words?: Readonly<Record<'setLevel' | 'subscribe' | 'unsubscribe', string>>
+  /** Severities of log lines, least first. */
+  readonly levels?: readonly string[]
+  /** A log line is for whoever asked for some, request by request. */
+  readonly asksForLogs?: true
+  /** The states in which a task is over. */
+  readonly taskEnds?: readonly string[]
   /** The revisions of a handshake that the bus does itself, oldest first. */
   readonly revisions?: readonly string[]
   /** Those of them in which messages may come in one array, and are answered in one. */
   readonly batchRevisions?: readonly string[]
 }
 
-export function hasBatches({ batchRevisions }: Dialect, revision: string | undefined): boolean {
+export function hasBatches({ batchRevisions }: DialectTable, revision: string | undefined): boolean {
   return revision !== undefined && batchRevisions?.includes(revision) === true
-}
-
-/** The dialects of a bus, found by what a client's first message shows. */
-export interface Dialects {
-  readonly acp: Dialect
-  readonly mcpLegacy: Dialect
-  readonly mcpModern: Dialect
 }

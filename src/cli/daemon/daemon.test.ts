@@ -1,0 +1,70 @@
+/** The shell's own tables: what has ended is put away, whoever it was and however it went. */
+import { PassThrough } from 'node:stream'
+import { fileURLToPath } from 'node:url'
+import { expect, onTestFinished, test } from 'vitest'
+import { parseConfig } from '../../config/read.ts'
+import { spawnWorker } from '../../process/spawn.ts'
+import { Daemon, type DaemonOptions } from './daemon.ts'
+import { busSpecOf } from './launches.ts'
+
+const ECHO = fileURLToPath(new URL('../../../test/fixtures/workers/echo.mjs', import.meta.url))
+const log = { write: () => {} } as unknown as DaemonOptions['log']
+
+function daemonWith(pool: object, command = process.execPath): Daemon {
+  const reading = parseConfig('bus.json', JSON.stringify({ pools: [{ id: 'p', command: 'echo', ...pool }] }))
+  if (!reading.ok) throw new Error(JSON.stringify(reading.problems))
+  const env = { PATH: process.env['PATH'] ?? '' }
+  const daemon = new Daemon(busSpecOf(reading.config), {
+    log,
+    launch: () => spawnWorker({ command, args: [ECHO], env, cwd: process.cwd() }),
+    stopAccepting: () => {},
+    finished: () => {},
+  })
+  onTestFinished(async () => {
+    await daemon.killAll()
+    await daemon.close()
+  })
+  daemon.start()
+  return daemon
+}
+
+/** A client that asks one thing, hears the answer, and is gone. */
+async function visit(daemon: Daemon): Promise<void> {
+  const socket = new Visitor()
+  daemon.accept(socket, { door: 'unix', isLocal: true }, undefined)
+  socket.say('{"id":1,"method":"m"}')
+  await socket.heard
+  socket.destroy()
+}
+
+class Visitor extends PassThrough {
+  #hear: () => void = () => {}
+  readonly heard = new Promise<void>((resolve) => {
+    this.#hear = resolve
+  })
+
+  say(line: string): void {
+    this.push(`${line}\n`)
+  }
+
+  override _write(_chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
+    this.#hear()
+    done()
+  }
+
+  override _transform(): void {}
+}
+
+const NONE = { clients: 0, exchanges: 0, workers: 0, waiting: 0 }
+
+test('workers of clients that have gone leave nothing behind', async () => {
+  const daemon = daemonWith({ sharing: 'isolated', instances: 0 })
+  await Promise.all(Array.from({ length: 5 }, () => visit(daemon)))
+  await expect.poll(() => daemon.links, { timeout: 15_000 }).toEqual(NONE)
+})
+
+test('a worker that cannot be started leaves nothing behind', async () => {
+  const daemon = daemonWith({ restart: 'never' }, '/nonexistent/program')
+  await expect.poll(() => daemon.snapshot().workers[0]?.state).toBe('stopped')
+  expect(daemon.links).toEqual(NONE)
+})

@@ -1,0 +1,43 @@
+import { EventEmitter, once } from 'node:events'
+import { afterEach, expect, test } from 'vitest'
+import type { BusEvent } from '../../kernel/events.ts'
+import type { WorkerId } from '../../kernel/vocabulary.ts'
+import { spawnWorker } from '../../process/spawn.ts'
+import type { WorkerProcess } from '../../process/worker-process.ts'
+import { WorkerLink } from './worker-link.ts'
+
+let process: WorkerProcess
+afterEach(() => process.kill('end of the test'))
+
+/** Says what it is ended with. */
+const SCRIPT = `trap 'echo term; exit' TERM
+echo ready
+while read -r line; do :; done
+echo eof`
+
+async function start(): Promise<{ link: WorkerLink; said: () => string; silent: Promise<unknown> }> {
+  let said = ''
+  const heard = new EventEmitter()
+  const ready = once(heard, 'ready')
+  const silent = once(heard, 'silent')
+  const note = (event: BusEvent): void => {
+    if (event.type === 'worker-received') said += event.bytes.toString()
+    if (event.type === 'worker-received') heard.emit('ready')
+    if (event.type === 'worker-silent' && event.pipe === 'stdout') heard.emit('silent')
+  }
+  const env = { PATH: '/usr/bin:/bin' }
+  process = spawnWorker({ command: '/bin/sh', args: ['-c', SCRIPT], env, cwd: '/' })
+  const link = new WorkerLink(1 as WorkerId, 1, process, note)
+  await ready
+  return { link, said: () => said, silent }
+}
+
+test.each([
+  ['end', 'ready\neof\n'],
+  ['kill', 'ready\nterm\n'],
+] as const)('7.4 how the end begins: %s', async (how, said) => {
+  const worker = await start()
+  await worker.link.stop(how)
+  await worker.silent
+  expect(worker.said()).toBe(said)
+})

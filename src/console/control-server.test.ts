@@ -1,0 +1,70 @@
+import { Duplex } from 'node:stream'
+import { expect, test } from 'vitest'
+import { ControlError, type ControlMethods, serveControl } from './control-server.ts'
+
+/** A connection whose other end is the test. */
+class Wire extends Duplex {
+  readonly said: string[] = []
+
+  override _read(): void {}
+
+  override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
+    this.said.push(chunk.toString())
+    done()
+  }
+}
+
+async function ask(methods: ControlMethods, line: string): Promise<{ answer: unknown; troubles: unknown[] }> {
+  const troubles: unknown[] = []
+  const wire = new Wire()
+  serveControl(wire, methods, (error) => troubles.push(error))
+  wire.push(`${line}\n`)
+  while (wire.said.length === 0) await new Promise((resolve) => setImmediate(resolve))
+  return { answer: JSON.parse(wire.said.join('')), troubles }
+}
+
+const broken = new TypeError('it is broken')
+const METHODS: ControlMethods = {
+  fine: () => ({ ok: true }),
+  refuses: () => {
+    throw new ControlError('not now', { why: 1 })
+  },
+  throws: () => {
+    throw broken
+  },
+  rejects: () => Promise.reject(broken),
+  says: () => {
+    const ring: Record<string, unknown> = {}
+    ring['ring'] = ring
+    return ring
+  },
+}
+
+test.each(['throws', 'rejects'])('an exception of a method that %s is answered and told', async (method) => {
+  const { answer, troubles } = await ask(METHODS, `{"id":1,"method":"${method}"}`)
+  expect(answer).toMatchObject({ id: 1, error: { code: -32603, data: { reason: 'internal_error' } } })
+  expect(JSON.stringify(answer)).not.toContain('it is broken')
+  expect(troubles).toEqual([broken])
+})
+
+test('a result that cannot be written is answered and told', async () => {
+  const { answer, troubles } = await ask(METHODS, '{"id":1,"method":"says"}')
+  expect(answer).toMatchObject({ error: { code: -32603 } })
+  expect(troubles).toHaveLength(1)
+})
+
+test('a refusal and a mistake of the asker are no trouble', async () => {
+  for (const line of ['{"id":"x","method":"refuses"}', 'null', '{', '[]', '{"id":{},"method":7}']) {
+    const { answer, troubles } = await ask(METHODS, line)
+    expect(answer, line).toHaveProperty('error')
+    expect(troubles).toEqual([])
+  }
+})
+
+test('an answer has the id of its question', async () => {
+  expect((await ask(METHODS, '{"id":"a","method":"fine"}')).answer).toEqual({
+    jsonrpc: '2.0',
+    id: 'a',
+    result: { ok: true },
+  })
+})

@@ -1,0 +1,171 @@
+/**
+ * What is owed when a peer goes (contract 7.1, 7.3, 7.4): a vanished client's duties are done by the bus, a vanished
+ * worker's debts are paid with errors, exactly once.
+ */
+import { callerOf } from './calls.ts'
+import type { Dialect } from './dialects.ts'
+import { faultOf } from './faults.ts'
+import type { Bond } from './introductions.ts'
+import type { Question, Request } from './owed.ts'
+import type { Client, Worker } from './peers.ts'
+import type { Switchboard } from './switchboard.ts'
+import { forgetTasksOf } from './tasks.ts'
+import type { SessionId } from './vocabulary.ts'
+
+export class Departures {
+  readonly #board: Switchboard
+
+  constructor(board: Switchboard) {
+    this.#board = board
+  }
+
+  /** The client answers no more: what it was asked is answered for it, never with consent. */
+  refuseQuestionsOf(client: Client): void {
+    for (const question of [...client.questions.values()]) this.#settleFor(question)
+  }
+
+  #settleFor(question: Question): void {
+    this.#board.core.owed.settleQuestion(question)
+    this.#board.observation.settled(question)
+    const { worker } = question
+    if (worker.generation !== question.generation || !worker.isAlive) return
+    const id = question.spelling
+    if (question.answerWhenGone === undefined) this.#board.refuseQuestion(worker, id, 'client_gone')
+    else this.#board.answerQuestion(worker, id, question.answerWhenGone)
+  }
+
+  /** The client is gone: nothing of it stays but the ids that are still taken. `isSettled`: it was answered in full. */
+  clientGone(client: Client, isSettled = false): void {
+    const { core, assignment, supervisor } = this.#board
+    const workers = new Set<Worker>()
+    if (!isSettled) this.#cancelTurns(client)
+    this.refuseQuestionsOf(client)
+    for (let request = client.newest; request !== undefined; request = client.newest) {
+      if (request.worker !== undefined) workers.add(request.worker)
+      this.#giveUp(request, isSettled)
+    }
+    this.#closeSessions(client)
+    for (const session of client.sessions.values()) workers.add(session.worker)
+    core.sessions.endAllOf(client)
+    for (const introduction of client.introductions.values()) {
+      for (const worker of introduction.bonds.keys()) workers.add(worker)
+      this.#forgetHeld(client, introduction.bonds.values())
+      introduction.end()
+    }
+    client.introductions.clear()
+    assignment.giveBack(client)
+    // A lease or a reload may have led it to other workers before.
+    for (const worker of core.workers.values()) {
+      this.#unsubscribe(client, worker)
+      this.#forgetIn(worker, client)
+    }
+    for (const worker of workers) supervisor.maybeDismiss(worker)
+  }
+
+  #giveUp(request: Request, isSettled: boolean): void {
+    const { core, waiting } = this.#board
+    if (request.route !== undefined) waiting.withdraw(request.route)
+    if (isSettled) return core.owed.settle(request)
+    core.owed.disown(request)
+    this.#board.tellCancelled(request)
+    this.#board.observation.failed(request, faultOf('client_gone'))
+  }
+
+  #forgetHeld(client: Client, bonds: Iterable<Bond>): void {
+    for (const bond of bonds) {
+      if (bond.held !== undefined) this.#board.waiting.forget(client, bond.held)
+      bond.held = undefined
+    }
+  }
+
+  /** What it had begun is cancelled; where a prompt is answered at once, in every session that had one (contract 7.3). */
+  #cancelTurns(client: Client): void {
+    const told = new Set<SessionId>()
+    for (let request = client.newest; request !== undefined; request = request.older) {
+      const { row, dialect, sessionAtWorker, worker } = request
+      if (!row?.isTurn || sessionAtWorker === undefined || worker === undefined) continue
+      this.#cancelTurn(worker, dialect, sessionAtWorker)
+      told.add(sessionAtWorker)
+    }
+    for (const { hadTurn, idAtWorker, worker } of client.sessions.values())
+      if (hadTurn && worker.takesOneHandshake && !told.has(idAtWorker))
+        this.#cancelTurn(worker, worker.dialect, idAtWorker)
+  }
+
+  #cancelTurn(worker: Worker, dialect: Dialect | undefined, sessionId: SessionId): void {
+    const departure = dialect?.table.departure
+    if (departure === undefined || !worker.isAlive) return
+    this.#board.tell(worker, { jsonrpc: '2.0', method: departure.cancelTurn, params: { sessionId } })
+  }
+
+  #closeSessions(client: Client): void {
+    for (const { idAtWorker, worker } of client.sessions.values()) {
+      const departure = worker.dialect?.table.departure
+      if (departure === undefined || !worker.isToldOfEnds || !worker.isAlive) continue
+      if (worker.holder !== undefined && worker.pool.spec.sharing === 'isolated') continue
+      this.#board.ask(worker, { method: departure.closeSession, params: { sessionId: idAtWorker } })
+    }
+  }
+
+  #unsubscribe(client: Client, worker: Worker): void {
+    for (const [uri, subscribers] of worker.subscriptions) {
+      if (!subscribers.delete(client) || subscribers.size > 0) continue
+      worker.subscriptions.delete(uri)
+      const words = worker.dialect?.table.words
+      if (words !== undefined && worker.isAlive) this.#board.ask(worker, { method: words.unsubscribe, params: { uri } })
+    }
+  }
+
+  #forgetIn(worker: Worker, client: Client): void {
+    forgetTasksOf(worker, client)
+    for (const table of [worker.elicitations, worker.servers]) {
+      for (const [key, owner] of table) if (owner === client) table.delete(key)
+    }
+  }
+
+  /** The worker is gone: everything it owed is answered, exactly once. */
+  workerEnded(worker: Worker): void {
+    const { core, assignment, handshakes } = this.#board
+    const { reason, detail } = worker.ending ?? { reason: 'worker_exited' as const, detail: {} }
+    const cause = core.phase === 'running' ? reason : 'shutting_down'
+    for (const request of inOrder(worker.outstanding.values())) {
+      if (request.client === undefined) core.owed.settle(request)
+      else this.#board.settle(request, cause, { pool: worker.pool.spec.id, ...detail })
+    }
+    for (const question of [...worker.questions.values()]) {
+      core.owed.disownQuestion(question)
+      this.#board.observation.settled(question)
+    }
+    if (core.spec.gateway !== undefined && core.spec.gateway !== 'off')
+      core.actions.push({ do: 'caller-gone', from: callerOf(worker) })
+    for (const _ of worker.held) core.drop('unknown_session')
+    worker.forget()
+    core.sessions.loseAllOf(worker)
+    assignment.workerEnded(worker)
+    // Last, for it lets clients go on: nothing must lead them back here.
+    handshakes.workerEnded(worker)
+    for (const bond of worker.bonds) if (!bond.isHome) bond.introduction.leave(bond)
+  }
+
+  /** The drain is over: what is still outstanding is answered. */
+  failOutstanding(): void {
+    const { core, assignment, handshakes } = this.#board
+    for (const client of core.everyClient()) {
+      const owed: Request[] = []
+      for (let request = client.newest; request !== undefined; request = request.older)
+        if (request.worker !== undefined) owed.unshift(request)
+      for (const request of owed) {
+        const { pool } = request.worker!
+        core.owed.disown(request)
+        this.#board.observation.failed(request, faultOf('shutting_down'))
+        this.#board.fail(client, request.idSpelling, 'shutting_down', { pool: pool.spec.id })
+      }
+    }
+    handshakes.dismiss()
+    for (const pool of core.everyPool) assignment.dismiss(pool)
+  }
+}
+
+function inOrder(requests: Iterable<Request>): Request[] {
+  return [...requests].sort((a, b) => a.serial - b.serial)
+}

@@ -1,0 +1,66 @@
+/**
+ * The dialects of a bus: tables made ready for the byte path, and which of them a message shows.
+ *
+ * What a client shows says something of that client only; what a pool speaks is learnt from its workers.
+ */
+import type { Envelope } from '../wire/envelope.ts'
+import { MethodTable } from '../wire/method-table.ts'
+import type { ClientRow, DialectTable, Sign, WorkerRow } from './dialect-table.ts'
+
+export class Dialect {
+  readonly table: DialectTable
+  readonly client: MethodTable<ClientRow>
+  readonly worker: MethodTable<WorkerRow>
+
+  constructor(table: DialectTable) {
+    this.table = table
+    this.client = new MethodTable(table.fromClient)
+    this.worker = new MethodTable(table.fromWorker)
+  }
+
+  /** The rank of a log level; -1: there is no such level. */
+  rankOf(level: string | undefined): number {
+    return this.table.levels?.indexOf(level ?? '') ?? -1
+  }
+}
+
+export class Dialects {
+  readonly list: readonly Dialect[]
+  /** The one whose workers the bus greets itself. */
+  readonly greeted: Dialect | undefined
+  /** The one that only an answer of the worker proves. */
+  readonly probed: Dialect | undefined
+  /** The one in which messages name sessions. */
+  readonly withSessions: Dialect | undefined
+  /** The methods that cancel a request, in whichever dialect. */
+  readonly cancels: ReadonlySet<string>
+  /** A method that may open a connection, and the dialects it may be of. */
+  readonly #openings: MethodTable<readonly (readonly [Sign, Dialect])[]>
+  /** Fields that show a dialect in any message. */
+  readonly #marks: readonly (readonly [Sign, Dialect])[]
+
+  constructor(tables: readonly DialectTable[]) {
+    this.list = tables.map((table) => new Dialect(table))
+    this.greeted = this.list.find(({ table }) => table.greeting !== undefined)
+    this.probed = this.list.find(({ table }) => table.probe !== undefined)
+    this.withSessions = this.list.find(({ table }) => table.hasSessions)
+    this.cancels = new Set(tables.flatMap(({ cancel }) => (cancel === undefined ? [] : [cancel.method])))
+    const signs = this.list.flatMap((dialect) => dialect.table.signs.map((sign) => [sign, dialect] as const))
+    this.#marks = signs.filter(([{ method }]) => method === undefined)
+    const methods = new Set(signs.flatMap(([{ method }]) => (method === undefined ? [] : [method])))
+    this.#openings = new MethodTable(
+      Object.fromEntries([...methods].map((name) => [name, signs.filter(([{ method }]) => method === name)])),
+    )
+  }
+
+  /** The dialect that the message shows, if it shows one. */
+  recognise(line: Envelope): Dialect | undefined {
+    for (const [{ field }, dialect] of this.#marks) if (line.has(field!)) return dialect
+    for (const [sign, dialect] of this.#openings.find(line) ?? []) if (fits(sign, line)) return dialect
+    return undefined
+  }
+}
+
+function fits({ field, type }: Sign, line: Envelope): boolean {
+  return field === undefined || line.typeOf(field) === (type ?? line.typeOf(field))
+}

@@ -1,0 +1,91 @@
+/**
+ * What a client that speaks a stateful protocol has said to a pool, and the workers of the pool that know it (contract 6.6).
+ *
+ * An introduction outlives workers: when one is restarted, or the client comes to another, the bus repeats its handshake
+ * there, the only message that is ever sent twice. Invariant: a bond stands in the tables of its worker and of its
+ * introduction, or in neither.
+ */
+import type { Dialect } from './dialects.ts'
+import type { Client, Worker } from './peers.ts'
+import type { WaitingLine } from './waiting.ts'
+
+export class Introduction {
+  readonly client: Client
+  /** Fixed, but for a client that has a worker of its own and finds out what it speaks. */
+  dialect: Dialect
+  /** The client's own handshake, where it reached a worker, and the version that it asked for. */
+  initialize: Buffer | undefined
+  version: number | undefined
+  /** A worker has answered its handshake with a result. */
+  isWelcomed = false
+  /** What the client has offered to do; undefined: it has not said. */
+  offers: Readonly<Record<string, unknown>> | undefined
+  /** The least severe log line the client wants, as a rank; undefined: it has not said. */
+  level: number | undefined
+  /** What it subscribed to. */
+  readonly uris = new Set<string>()
+  /** Where its messages go that nothing binds. */
+  home: Bond | undefined
+  readonly bonds = new Map<Worker, Bond>()
+
+  constructor(client: Client, dialect: Dialect) {
+    this.client = client
+    this.dialect = dialect
+  }
+
+  /** The client has introduced itself to another pool, in whose place this one serves. */
+  takeOver({ initialize, version, offers, isWelcomed }: Introduction): void {
+    this.initialize = initialize
+    this.version = version
+    this.offers = offers
+    this.isWelcomed = isWelcomed
+  }
+
+  bondWith(worker: Worker): Bond {
+    const bond = new Bond(this, worker)
+    this.bonds.set(worker, bond)
+    worker.bonds.add(bond)
+    return bond
+  }
+
+  /** The worker is gone, or knows the client no more. */
+  leave(bond: Bond): void {
+    this.bonds.delete(bond.worker)
+    bond.worker.bonds.delete(bond)
+    if (this.home === bond) this.home = undefined
+  }
+
+  end(): void {
+    for (const bond of this.bonds.values()) bond.worker.bonds.delete(bond)
+    this.bonds.clear()
+    this.home = undefined
+  }
+}
+
+export class Bond {
+  readonly introduction: Introduction
+  readonly worker: Worker
+  /** The process that knows the client. */
+  generation: number
+  /** The client's messages that wait until the worker has answered the repeated handshake. */
+  held: WaitingLine | undefined
+
+  constructor(introduction: Introduction, worker: Worker) {
+    this.introduction = introduction
+    this.worker = worker
+    this.generation = worker.generation
+  }
+
+  get client(): Client {
+    return this.introduction.client
+  }
+
+  get isHome(): boolean {
+    return this.introduction.home === this
+  }
+
+  get isCurrent(): boolean {
+    const { generation, state } = this.worker
+    return generation === this.generation && (state === 'ready' || state === 'retiring')
+  }
+}

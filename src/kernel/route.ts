@@ -1,0 +1,60 @@
+/**
+ * A client's message under way to a worker, and what is known of it so far; state only.
+ *
+ * The line is an argument: whoever keeps a message beyond the event that brought it keeps a copy (`waiting.ts`).
+ */
+import { type Envelope, SHAPE } from '../wire/envelope.ts'
+import type { ClientRow } from './dialect-table.ts'
+import type { Dialect } from './dialects.ts'
+import type { Introduction } from './introductions.ts'
+import type { Request } from './owed.ts'
+import type { Client, Worker } from './peers.ts'
+import type { Pool } from './pools.ts'
+import type { Timer } from './timers.ts'
+import type { SessionId } from './vocabulary.ts'
+import type { WaitingLine } from './waiting.ts'
+
+export class Route {
+  readonly client: Client
+  line: Envelope
+  /** What is owed for it; undefined: it is a notification. */
+  readonly request: Request | undefined
+  pool!: Pool
+  dialect: Dialect | undefined
+  /** What the dialect says of its method. */
+  row: ClientRow | undefined
+  /** The session it names; for plain clients at the top, and another one in params. */
+  session: SessionId | undefined
+  innerSession: SessionId | undefined
+  /** What its client has said to the pool in whose place this one serves. */
+  introducedBy: Introduction | undefined
+  /** The worker that it was promised while it waited, and its process. */
+  worker: Worker | undefined
+  generation = 0
+  /** Where it waits, with how many bytes, and until when. */
+  place: WaitingLine | undefined
+  bytes = 0
+  timer: Timer | undefined
+
+  constructor(client: Client, line: Envelope, request: Request | undefined) {
+    this.client = client
+    this.line = line
+    this.request = request
+  }
+
+  get isRequest(): boolean {
+    return this.line.shape === SHAPE.request
+  }
+
+  /** From now on only this process will do. */
+  promise(worker: Worker): void {
+    this.worker = worker
+    this.generation = worker.generation
+  }
+
+  /** The worker it was promised, if that is still the same process. */
+  get promised(): Worker | undefined {
+    const { worker } = this
+    return worker !== undefined && worker.generation === this.generation && worker.isAlive ? worker : undefined
+  }
+}
