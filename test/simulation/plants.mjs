@@ -56,8 +56,20 @@ export const PLANTS = [
   {
     name: 'a line overtakes the run before it',
     file: 'outbox.ts',
-    find: '    this.#settleRun()\n    this.#copy(bytes, start, end)\n  }\n\n  /** Queues the line at hand',
-    replace: '    this.#copy(bytes, start, end)\n  }\n\n  /** Queues the line at hand',
+    find: '    this.settle()\n    this.#copy(bytes, start, end, isLent(bytes))',
+    replace: '    this.#copy(bytes, start, end, isLent(bytes))',
+  },
+  {
+    name: 'what was lent is read after it was given back',
+    file: 'flow.ts',
+    find: '    settleLentRuns()\n',
+    replace: '',
+  },
+  {
+    name: 'the rest of a chunk that waits is kept where it was lent',
+    file: 'flow.ts',
+    find: 'peer.backlog.push(rest)',
+    replace: 'peer.backlog.push(chunk.subarray(from))',
   },
   {
     name: 'a block is used again while the system still reads it',
@@ -178,8 +190,8 @@ export const PLANTS = [
   {
     name: 'a deadline that is due is forgotten',
     file: 'timers.ts',
-    find: 'this.#pop().fire(nowMs)',
-    replace: '{\n      const due = this.#pop()\n      if (due.order % 4 !== 3) due.fire(nowMs)\n    }',
+    find: 'first.fire(nowMs)',
+    replace: 'if (first.order % 4 !== 3) first.fire(nowMs)',
   },
   {
     name: 'a part of an answer gives back the id of a cancelled call',
