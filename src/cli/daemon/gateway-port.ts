@@ -18,8 +18,8 @@ import { GreetedExchange, Introductions, PlainExchange, type PortExchange } from
 export interface Doorway {
   apply(event: BusEvent): void
   openInternal(pool: PoolId, prefer: WorkerId | undefined, listener: InternalListener): InternalClient
-  /** Settles when the queue towards the client has room; undefined: it has. */
-  room(client: ClientId): Promise<void> | undefined
+  /** Settles when the queue towards the caller has room; undefined: it has. */
+  room(caller: ClientId | WorkerProcessId): Promise<void> | undefined
   workersOf(pool: PoolId): number
 }
 
@@ -104,7 +104,7 @@ export class KernelPort implements GatewayPort {
   }
 
   room(caller: Caller): Promise<void> | undefined {
-    return caller.kind === 'client' ? this.#daemon.room(Number(caller.key) as ClientId) : undefined
+    return this.#daemon.room(caller.kind === 'client' ? (Number(caller.key) as ClientId) : processOf(caller.key))
   }
 
   request(
