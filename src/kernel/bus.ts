@@ -180,7 +180,7 @@ export class Bus {
     const { maxClientLineBytes } = this.#core
     // What the gateway adds to a line that was allowed must not make it too long.
     const maxLineBytes = event.door === 'internal' ? Number.POSITIVE_INFINITY : maxClientLineBytes
-    const client = new Client(event.client, event.door, event.pool, maxLineBytes, limits.maxOutputQueueBytes)
+    const client = new Client(event, maxLineBytes, limits.maxOutputQueueBytes)
     if (client.isInternal) return this.#openInternal(client, event.prefer)
     const isOneTooMany = this.#core.clients.size >= limits.maxClients
     this.#core.clients.set(client.id, client)
