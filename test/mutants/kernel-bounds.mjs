@@ -61,9 +61,9 @@ export const KERNEL_BOUNDS = [
   row(
     '7.1',
     'failure-recovery',
-    'kernel/farewells.ts',
-    'if (client !== undefined) this.#payFor',
-    "if (client?.state === 'closed') this.#payFor",
+    'kernel/departures.ts',
+    'else this.#board.settle(request, cause, {',
+    "else if (request.client.state === 'closed') this.#board.settle(request, cause, {",
     'requests of a dead worker are never answered',
   ),
   row(

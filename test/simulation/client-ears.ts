@@ -7,6 +7,7 @@
 import { FAULTS, type Reason } from '../../src/kernel/faults.ts'
 import { hearAsCaller, isKnownFault } from './call-ears.ts'
 import { type ClientLine, idIn, idKey, serialIn, WorkerLine } from './line.ts'
+import { demandRevision } from './references.ts'
 import type { SimClient } from './sim-client.ts'
 import { demand } from './violation.ts'
 
@@ -17,7 +18,7 @@ export function hear(client: SimClient, text: string): void {
   if (serial === -1) return hearBus(client, text)
   const line = client.world.lines[serial]
   demand(line instanceof WorkerLine, 'nobody else sees it', () => `${client} got what no worker wrote: ${text}`)
-  if (line.to === 'bus' && line.method === 'initialize') return hearWelcome(client, text)
+  if (line.to === 'bus' && line.method === 'initialize') return hearWelcome(client, line, text)
   demand(!line.receivers.includes(client), 'answered once', () => `${client} got a line twice: ${text}`)
   if (line.to !== 'everyone' && line.to !== 'subscribers')
     demand(line.receivers.length === 0, 'nobody else sees it', () => `${client} got what another has got: ${text}`)
@@ -210,8 +211,9 @@ const JUSTIFIED: Partial<Record<Reason, (client: SimClient, line: ClientLine) =>
 }
 
 /** The worker's answer to the handshake of the bus, under the client's own id. */
-function hearWelcome(client: SimClient, text: string): void {
+function hearWelcome(client: SimClient, welcome: WorkerLine, text: string): void {
   const line = client.settleId(idKey(idIn(text)!), text)
   const isWelcome = line === undefined || line.method === 'initialize'
   demand(isWelcome, 'justified', () => `${client} got a welcome for ${line?.text}`)
+  demandRevision(client, line, welcome, text)
 }

@@ -18,6 +18,7 @@ import { coreSeen } from './look.ts'
 import { addAgents, drawScenario, isAioSeed, redrawSpec, type Scenario } from './scenario.ts'
 import { SimClient } from './sim-client.ts'
 import { SimWorker } from './sim-worker.ts'
+import { Verdicts } from './verdicts.ts'
 import { demand, Violation } from './violation.ts'
 
 const MAX_CLIENTS = 400
@@ -78,6 +79,7 @@ export class World {
   readonly desk: Desk | undefined
   /** What went wrong where nobody could be told at once. */
   failure: unknown
+  readonly #verdicts = new Verdicts(this)
   #depth = 0
   readonly #witness: Witness | undefined
   #core: Core | undefined
@@ -217,6 +219,7 @@ export class World {
     this.tell(() => `[${this.nowMs}] ${describe(event)}`)
     // What a deadline or the end of the bus does in the same breath is not the doing of whoever sends.
     const isAlone = !this.isStopping && (this.bus.nextDeadlineMs() ?? Number.POSITIVE_INFINITY) > this.nowMs
+    this.#verdicts.heard(event)
     const actions = this.#guard(() => this.bus.apply(event, this.nowMs))
     this.#witness?.applied(event, this.nowMs, actions)
     this.#act(actions, isAlone ? event : undefined)
@@ -258,6 +261,7 @@ export class World {
       isAnyOver ||= client.isOver
     }
     inspect(core, sourceOf(core, event))
+    this.#verdicts.look(core)
     if (this.desk !== undefined && this.#depth === 0) this.#checkDesk(core, this.desk)
     if (isAnyOver)
       this.clients = this.clients.filter((client) => !client.isOver || (client.hasLeft && !client.isLeaveTold))
@@ -298,6 +302,7 @@ export class World {
         this.isStopping = true
         return
       case 'log':
+        this.#verdicts.hear(action)
         // Its number is given to the next worker, which has not been restarted.
         if (action.text === 'worker stopped') this.#startsAnew.add(action.about['worker'] as WorkerId)
         return
@@ -378,6 +383,7 @@ export class World {
   #wrote(write: Write, pendingBytes: number): void {
     this.moves++
     this.tell(() => `[${this.nowMs}] wrote to ${write.kind} ${write.id}, ${pendingBytes} bytes pending`)
+    this.#verdicts.wrote(write)
     const actions = this.#guard(() => this.bus.wrote(write, pendingBytes, this.nowMs))
     this.#witness?.wrote(write, pendingBytes, this.nowMs, actions)
     this.#act(actions, undefined)
