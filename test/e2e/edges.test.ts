@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { openDatabase } from '../../src/trace/sqlite.ts'
+import { verifies } from '../conformance/verifies.ts'
 import { startBus, testWorkspace } from '../support/bus.ts'
 import { connectUnix } from '../support/line-client.ts'
 import { config, pool } from '../support/pools.ts'
@@ -36,6 +37,7 @@ const GARBAGE: Readonly<Record<string, string>> = {
 
 describe('the control socket', () => {
   test('8.6 answers whatever it is asked with an error, and goes on', async () => {
+    verifies('3.1-survives')
     const bus = await startBus({ config: { pools: [agent('reader')], aio } })
     for (const [title, line] of Object.entries(GARBAGE)) {
       const control = await connectUnix(bus.control)
@@ -100,6 +102,7 @@ describe('one-shot agents', () => {
 
 describe('reloads', () => {
   test('7.5 of two at once the last file wins, and both are answered', async () => {
+    verifies('7.5-last-wins')
     const workspace = testWorkspace()
     const bus = await startBus({ config: config(pool('echo', { id: 'old' })), workspace })
     // The first has to wait: somebody else is busy with the trace store that its agents need.

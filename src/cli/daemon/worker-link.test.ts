@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { afterEach, expect, test } from 'vitest'
+import { verifies } from '../../../test/conformance/verifies.ts'
 import type { BusEvent } from '../../kernel/events.ts'
 import type { WorkerId } from '../../kernel/vocabulary.ts'
 import { spawnWorker } from '../../process/spawn.ts'
@@ -29,6 +30,7 @@ test.each([
   ['end', 'ready\neof\n'],
   ['kill', 'ready\nterm\n'],
 ] as const)('7.4 how the end begins: %s', async (how, said) => {
+  verifies('7.2-stalled')
   const worker = await start()
   const closed = once(process.stdout, 'close')
   await worker.link.stop(how)
