@@ -3,6 +3,7 @@
 export const ACP = {
   'A1-number': 'an initialize with a number is ACP; a client of another protocol is refused, the worker goes on',
   'A1-configured': 'agents that are known to speak ACP have it from the configuration',
+  'A1-stranger': 'a client that comes to the wrong pool changes nothing for anybody, now or later',
   'A2-own-initialize': "each client's own initialize reaches the agent",
   'A2-repeated': 'after a restart it is repeated once per client, before anything else of that client',
   'A4-before': "a message before initialize gets the agent's own answer",

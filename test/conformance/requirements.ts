@@ -279,6 +279,7 @@ const BUS_AND_PEERS = {
   '7.2-stalled': 'ending a stalled worker begins with SIGTERM, at once',
   '7.3-worker-told': 'the worker is told that a client has gone, as its dialect says',
   '7.5-last-wins': 'of two reloads at once the last file wins',
+  '8.1-arrival': 'request_timeout_sec, hang_timeout_sec and start_timeout_sec reach a request wherever it waits',
   '8.1-timeout-cancel': 'on request_timeout the worker is sent the cancel',
   '8.6-trace': 'trace finds the bus as status does',
 } as const
