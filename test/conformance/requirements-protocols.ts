@@ -19,6 +19,7 @@ export const ACP = {
   'A6-refused': 'a session that another client holds cannot be loaded or resumed',
   'A6-owner': 'a session belongs to the client once the agent has agreed to load or resume it',
   'A7-list': 'session/list comes without the live sessions of other clients',
+  'A7-partial': 'a list of one worker of several says that it is partial, or is merged with the others',
   'A8-close': "a closed session is nobody's",
   'A8-ends': 'a session ends when the agent has agreed to close or delete it, not before',
   'A9-updates': 'updates go to the owner in order and before the answer of their turn',
