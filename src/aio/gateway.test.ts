@@ -12,7 +12,7 @@ import {
 import type { Caller } from './port.ts'
 
 const text = { inputs: [{ type: 'text', value: 'x' }] }
-const OTHER: Caller = { kind: 'client', key: '2', door: 'unix' }
+const OTHER: Caller = { kind: 'client', key: '2', isLocal: true }
 const WORKER: Caller = { kind: 'worker', key: 'reader.1', pool: 'reader' }
 
 describe('a call to a stdio agent', () => {

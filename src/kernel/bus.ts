@@ -180,7 +180,7 @@ export class Bus {
     const { maxClientLineBytes } = this.#core
     // What the gateway adds to a line that was allowed must not make it too long.
     const maxLineBytes = event.door === 'internal' ? Number.POSITIVE_INFINITY : maxClientLineBytes
-    const client = new Client(event.client, event.door, event.pool, maxLineBytes, limits.maxOutputQueueBytes)
+    const client = new Client(event, maxLineBytes, limits.maxOutputQueueBytes)
     if (client.isInternal) return this.#openInternal(client, event.prefer)
     const isOneTooMany = this.#core.clients.size >= limits.maxClients
     this.#core.clients.set(client.id, client)
@@ -298,7 +298,11 @@ export class Bus {
     this.#core.spec = spec
     const retired: Pool[] = []
     for (const pool of [...this.#core.pools.values()]) {
-      if (wanted.get(pool.spec.id)?.revision === pool.spec.revision) continue
+      const next = wanted.get(pool.spec.id)
+      if (next?.revision === pool.spec.revision && next.instances >= pool.spec.instances) {
+        this.#supervisor.growPool(pool, next)
+        continue
+      }
       this.#core.pools.delete(pool.spec.id)
       this.#core.log('info', 'pool retires', { pool: pool.spec.id })
       retired.push(pool)

@@ -185,6 +185,8 @@ const BUS = {
   '8.3-worker-timeout': 'after backpressure_timeout_sec the stuck worker is ended and restarted, worker_stalled',
   '8.3-blocking': 'a client whose full queue pauses a worker that others use is closed after blocking_timeout_sec',
   '8.3-innocent': "a peer's clock stands still while the bus is not reading from it",
+  '8.3-absent':
+    'time in which the bus itself did not run counts against nobody: no worker is ended and no request fails for it',
   '8.3-total': 'above max_total_buffer the largest holders are paused, then closed',
   '8.3-reserved': 'every outstanding request has room reserved for its error line',
   '8.4-all-at-once': 'config errors are reported all at once',

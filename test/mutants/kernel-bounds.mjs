@@ -158,7 +158,7 @@ export const KERNEL_BOUNDS = [
   row(
     '8.3',
     'backpressure',
-    'kernel/outbox.ts',
+    'wire/outbox.ts',
     'return retainedBytes * 2 < this.limitBytes || retainedBytes === 0',
     'return retainedBytes < 0',
     'nobody is released',

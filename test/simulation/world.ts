@@ -181,7 +181,7 @@ export class World {
     this.clients.push(client)
     this.#clientsById.set(client.id, client)
     const of = client.addressing === 'door' ? { pool } : {}
-    this.apply({ type: 'client-opened', client: client.id, door: client.door, ...of })
+    this.apply({ type: 'client-opened', client: client.id, door: client.door, isLocal: client.door !== 'tcp', ...of })
   }
 
   /** Numbers of connections and of exchanges are one series. */

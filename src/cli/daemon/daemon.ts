@@ -9,11 +9,12 @@ import type { Duplex } from 'node:stream'
 import { DIALECTS } from '../../dialects/index.ts'
 import { Bus } from '../../kernel/bus.ts'
 import type { Action, BusEvent, CallerId, Write } from '../../kernel/events.ts'
-import { IdTable } from '../../kernel/id-table.ts'
 import type { Observed } from '../../kernel/observation.ts'
 import type { BusSnapshot } from '../../kernel/snapshot.ts'
 import type { BusSpec, ClientId, Door, PoolId, WorkerId } from '../../kernel/vocabulary.ts'
 import { WorkerProcess } from '../../process/worker-process.ts'
+import { IdTable } from '../../wire/id-table.ts'
+import { BusClock } from './bus-clock.ts'
 import { ClientLink } from './client-link.ts'
 import { KernelMistake } from './edges.ts'
 import { InternalClient, type InternalListener } from './internal-client.ts'
@@ -37,6 +38,9 @@ export interface CallDesk {
   failCalls(): void
   observed(what: Observed): void
 }
+
+/** What a door says of a connection that it lets in. */
+type Entrance = { readonly door: Door; readonly isLocal: boolean }
 
 type Spawn = Extract<Action, { do: 'spawn-worker' }>
 
@@ -77,6 +81,7 @@ export class Daemon {
   #atMs = 0
   /** Since when no peer has sent anything. */
   #quietSinceMs = 0
+  readonly #clock = new BusClock()
   #timer: NodeJS.Timeout | undefined
   #timerAtMs = Number.POSITIVE_INFINITY
 
@@ -173,11 +178,11 @@ export class Daemon {
     return this.#bus.snapshot().workers.filter((worker) => worker.pool === pool && worker.pid !== null).length
   }
 
-  accept(socket: Duplex, door: Door, pool: PoolId | undefined): void {
+  accept(socket: Duplex, { door, isLocal }: Entrance, pool: PoolId | undefined): void {
     const client = this.#nextClient++ as ClientId
     const link = new ClientLink(client, socket, this.#tell)
     this.#clients.set(client, link)
-    this.apply({ type: 'client-opened', client, door, ...(pool === undefined ? {} : { pool }) })
+    this.apply({ type: 'client-opened', client, door, isLocal, ...(pool === undefined ? {} : { pool }) })
     link.open()
   }
 
@@ -339,6 +344,8 @@ export class Daemon {
     clearTimeout(this.#timer)
     this.#timerAtMs = atMs
     const tick = (): void => {
+      // Before it is forgotten when this was due.
+      this.#readClock()
       this.#timerAtMs = Number.POSITIVE_INFINITY
       this.apply({ type: 'tick' })
     }
@@ -347,7 +354,7 @@ export class Daemon {
 
   #readClock(): number {
     const timeMs = performance.now()
-    this.#atMs = Math.floor(timeMs)
+    this.#atMs = Math.floor(this.#clock.read(timeMs, this.#timerAtMs))
     return timeMs
   }
 }

@@ -9,6 +9,7 @@ import type { Caller, Exchange, ExchangeListener, GatewayPort } from '../../aio/
 import { Recent } from '../../aio/recent.ts'
 import type { BusEvent, WorkerProcessId } from '../../kernel/events.ts'
 import type { ClientId, PoolId, PoolSpec, WorkerId } from '../../kernel/vocabulary.ts'
+import { afterWaking } from './bus-clock.ts'
 import type { InternalClient, InternalListener } from './internal-client.ts'
 import type { OddIds } from './odd-ids.ts'
 import { GreetedExchange, Introductions, PlainExchange, type PortExchange } from './port-exchange.ts'
@@ -35,10 +36,7 @@ type Message = Record<string, unknown>
 
 const SYSTEM_CLOCK: Clock = {
   nowMs: () => Date.now(),
-  after: (delayMs, run) => {
-    const timer = setTimeout(run, delayMs).unref()
-    return () => clearTimeout(timer)
-  },
+  after: afterWaking,
   soon: (run) => void setImmediate(run),
 }
 

@@ -1,4 +1,4 @@
-import { once } from 'node:events'
+import { EventEmitter, once } from 'node:events'
 import { afterEach, expect, test } from 'vitest'
 import { verifies } from '../../../test/conformance/verifies.ts'
 import type { BusEvent } from '../../kernel/events.ts'
@@ -16,14 +16,21 @@ echo ready
 while read -r line; do :; done
 echo eof`
 
-async function start(): Promise<{ link: WorkerLink; said: () => string }> {
-  const told: Buffer[] = []
-  const note = (event: BusEvent) => event.type === 'worker-received' && told.push(event.bytes)
+async function start(): Promise<{ link: WorkerLink; said: () => string; silent: Promise<unknown> }> {
+  let said = ''
+  const heard = new EventEmitter()
+  const ready = once(heard, 'ready')
+  const silent = once(heard, 'silent')
+  const note = (event: BusEvent): void => {
+    if (event.type === 'worker-received') said += event.bytes.toString()
+    if (event.type === 'worker-received') heard.emit('ready')
+    if (event.type === 'worker-silent' && event.pipe === 'stdout') heard.emit('silent')
+  }
   const env = { PATH: '/usr/bin:/bin' }
   process = spawnWorker({ command: '/bin/sh', args: ['-c', SCRIPT], env, cwd: '/' })
   const link = new WorkerLink(1 as WorkerId, 1, process, note)
-  await once(process.stdout, 'data')
-  return { link, said: () => Buffer.concat(told).toString() }
+  await ready
+  return { link, said: () => said, silent }
 }
 
 test.each([
@@ -32,8 +39,7 @@ test.each([
 ] as const)('7.4 how the end begins: %s', async (how, said) => {
   verifies('7.2-stalled')
   const worker = await start()
-  const closed = once(process.stdout, 'close')
   await worker.link.stop(how)
-  await closed
+  await worker.silent
   expect(worker.said()).toBe(said)
 })
