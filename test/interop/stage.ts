@@ -84,8 +84,8 @@ export class Stage {
     this.#apply({ type: 'client-received', client: client as ClientId, bytes: lineOf(message) })
   }
 
-  /** The worker writes a message. */
-  say(worker: number, message: object): void {
+  /** The worker writes a message, or these bytes. */
+  say(worker: number, message: object | string): void {
     const generation = this.#generations.get(worker)!
     this.#apply({ type: 'worker-received', worker: worker as WorkerId, generation, bytes: lineOf(message) })
   }
@@ -146,6 +146,6 @@ export class Stage {
   }
 }
 
-function lineOf(message: object): Buffer {
-  return Buffer.from(`${JSON.stringify(message)}\n`)
+function lineOf(message: object | string): Buffer {
+  return Buffer.from(typeof message === 'string' ? message : `${JSON.stringify(message)}\n`)
 }
