@@ -65,6 +65,7 @@ export const MCP = {
   'M4-without': 'a client that does not begin with initialize is served',
   'M4-errors': 'a handshake that failed is not kept: the next client makes another',
   'M5-shared': 'a shared worker is offered nothing that asks clients',
+  'M5-lease': "a leased one is offered what the pool's clients can all do, and answered for what the holder cannot",
   'M5-isolated': 'an isolated worker is offered what its own client offers',
   'M6-ids': 'ids that collide or are odd come back as they were, 1 and "1" apart',
   'M6-tokens': 'progress tokens too, in type and spelling',
