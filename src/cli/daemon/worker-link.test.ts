@@ -1,6 +1,7 @@
 import { EventEmitter, once } from 'node:events'
 import { kill } from 'node:process'
 import { afterEach, expect, onTestFinished, test } from 'vitest'
+import { verifies } from '../../../test/conformance/verifies.ts'
 import type { BusEvent } from '../../kernel/events.ts'
 import type { WorkerId } from '../../kernel/vocabulary.ts'
 import { spawnWorker } from '../../process/spawn.ts'
@@ -37,6 +38,7 @@ test.each([
   ['end', 'ready\neof\n'],
   ['kill', 'ready\nterm\n'],
 ] as const)('7.4 how the end begins: %s', async (how, said) => {
+  verifies('7.2-stalled')
   const worker = await start()
   await worker.link.stop(how)
   await worker.silent
