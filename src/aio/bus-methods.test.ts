@@ -14,8 +14,8 @@ import { JsonText } from '../wire/ready-json.ts'
 import type { GatewayOptions } from './gateway.ts'
 import type { Caller, TraceAnswer } from './port.ts'
 
-const TCP: Caller = { kind: 'client', key: '9', door: 'tcp' }
-const STDIO: Caller = { kind: 'client', key: '0', door: 'stdio' }
+const TCP: Caller = { kind: 'client', key: '9', isLocal: false }
+const STDIO: Caller = { kind: 'client', key: '0', isLocal: true }
 const WORKER: Caller = { kind: 'worker', key: '1.1', pool: 'reader' }
 const AGENTS = [stdioAgent({ modalities: ['text'], instances: 2 }), mcpAgent(), httpAgent()]
 

@@ -66,7 +66,7 @@ export async function answerBus(context: BusContext, caller: Caller, method: str
 
 /** A worker is no door: what it may know of others is what it is asked. */
 function isLocal(caller: Caller): boolean {
-  return caller.kind === 'client' && caller.door !== 'tcp'
+  return caller.kind === 'client' && caller.isLocal === true
 }
 
 function describeBus(context: BusContext): JsonObject {

@@ -6,8 +6,8 @@ import { callKey } from './parents.ts'
 import type { CallEnd, Caller } from './port.ts'
 
 const callers: readonly Caller[] = [
-  { kind: 'client', key: '1', door: 'unix' },
-  { kind: 'client', key: '2', door: 'tcp' },
+  { kind: 'client', key: '1', isLocal: true },
+  { kind: 'client', key: '2', isLocal: false },
   { kind: 'worker', key: 'reader.1', pool: 'reader' },
 ]
 const caller = fc.constantFrom(...callers)

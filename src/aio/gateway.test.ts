@@ -12,7 +12,7 @@ import {
 import type { Caller } from './port.ts'
 
 const text = { inputs: [{ type: 'text', value: 'x' }] }
-const OTHER: Caller = { kind: 'client', key: '2', door: 'unix' }
+const OTHER: Caller = { kind: 'client', key: '2', isLocal: true }
 const WORKER: Caller = { kind: 'worker', key: 'reader.1', pool: 'reader' }
 
 describe('a call to a stdio agent', () => {
@@ -288,12 +288,14 @@ describe('limits', () => {
       replies.map(({ message }) => (message['error'] as { data: { reason: string } }).data.reason)
 
     it('the chain reaches its bound', () => {
+      verifies('N16-unknown')
       const { port } = pingPong(40)
       expect(port.asked).toHaveLength(33)
       expect(reasonsOf(port.replies)).toEqual(['too_deep'])
     })
 
     it('the chain ends with the last of those who may have caused it, and every worker is answered', () => {
+      verifies('N18-caused')
       const { gateway, port, traces } = pingPong(20)
       gateway.gone(CLIENT)
       expect(port.replies).toEqual([])

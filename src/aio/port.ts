@@ -14,7 +14,8 @@ export interface ErrorBody {
 export interface Caller {
   readonly kind: 'client' | 'worker'
   readonly key: string
-  readonly door?: 'stdio' | 'unix' | 'tcp'
+  /** Its door lets in this machine's own programs only. */
+  readonly isLocal?: boolean
   readonly pool?: string
 }
 

@@ -70,7 +70,7 @@ export class Announcements {
     if (row?.session !== 'announced') return undefined
     const name = line.text(FIELD.resultSessionId)
     if (name === undefined) return undefined
-    return worker!.sessions.get(name)?.client === client ? undefined : name
+    return worker!.sessions.get(name)?.driver === client ? undefined : name
   }
 
   #learnCapabilities({ dialect }: Request, client: Client, worker: Worker, line: Envelope): void {
@@ -114,7 +114,7 @@ export class Announcements {
       envelope.endOf(FIELD.resultSessions),
     )) {
       const name: unknown = JSON.parse(envelope.bytes.utf8Slice(element.start, element.end))?.sessionId
-      const owner = typeof name === 'string' ? worker.sessions.get(name)?.client : undefined
+      const owner = typeof name === 'string' ? worker.sessions.get(name)?.driver : undefined
       const isForeign =
         typeof name === 'string' &&
         (owner ?? (this.#board.core.sessions.isForeign(name, client) ? undefined : client)) !== client

@@ -184,7 +184,9 @@ test('a caller that goes is told of, one that never called is not', () => {
   desk.apply({ type: 'client-closed', client: ONE })
   desk.apply({ type: 'client-opened', client: INNER, door: 'tcp' })
   desk.apply({ type: 'client-closed', client: INNER })
-  expect(desk.did('caller-gone')).toEqual([{ do: 'caller-gone', from: { kind: 'client', client: ONE, door: 'unix' } }])
+  expect(desk.did('caller-gone')).toEqual([
+    { do: 'caller-gone', from: { kind: 'client', client: ONE, door: 'unix', isLocal: false } },
+  ])
 })
 
 test('the drain waits for calls; at its end they are to be failed (contract 7.4)', () => {

@@ -16,7 +16,7 @@ const BACKSLASH = 0x5c
 const HELP = Buffer.from('help')
 
 export function callerOf(peer: Peer): CallerId {
-  if (peer.kind === 'client') return { kind: 'client', client: peer.id, door: peer.door }
+  if (peer.kind === 'client') return { kind: 'client', client: peer.id, door: peer.door, isLocal: peer.isLocal }
   return { kind: 'worker', worker: peer.id, generation: peer.generation, pool: peer.pool.spec.id }
 }
 

@@ -3,9 +3,10 @@
  *
  * It decides nothing. Time is what the current event brought; chance comes from a source that is given.
  */
+
+import { IdTable } from '../wire/id-table.ts'
 import type { Action, LogLevel } from './events.ts'
 import type { DropReason, Reason } from './faults.ts'
-import { IdTable } from './id-table.ts'
 import { Owed } from './owed.ts'
 import type { Client, Peer, Worker } from './peers.ts'
 import type { Pool } from './pools.ts'

@@ -106,7 +106,7 @@ export type SingleHandshakeFrom = number
 
 export interface DialectTable {
   /** As the configuration names it. */
-  readonly protocol: 'acp' | 'mcp'
+  readonly protocol: string
   readonly era?: 'legacy' | 'modern'
   readonly signs: readonly Sign[]
   readonly greeting?: Greeting

@@ -6,7 +6,7 @@
  */
 import type { ErrorObject } from '../wire/jsonrpc.ts'
 import type { Observed } from './observation.ts'
-import type { BusSpec, ClientId, Door, PoolId, WorkerId } from './vocabulary.ts'
+import type { BusSpec, ClientId, Door, PoolId, Principal, WorkerId } from './vocabulary.ts'
 
 /** One process of a worker slot. */
 export interface WorkerProcessId {
@@ -16,7 +16,7 @@ export interface WorkerProcessId {
 
 /** Who has put a call to the gateway. */
 export type CallerId =
-  | { readonly kind: 'client'; readonly client: ClientId; readonly door: Door }
+  | { readonly kind: 'client'; readonly client: ClientId; readonly door: Door; readonly isLocal: boolean }
   | ({ readonly kind: 'worker'; readonly pool: PoolId } & WorkerProcessId)
 
 /** The bytes that were received are lent: they lie in memory that is filled again as soon as they are applied. */
@@ -26,6 +26,10 @@ export type BusEvent =
       readonly client: ClientId
       readonly door: Door
       readonly pool?: PoolId
+      /** Who it is; left out: whoever is on this machine. */
+      readonly principal?: Principal
+      /** The door lets in this machine's own programs only. */
+      readonly isLocal?: boolean
       /** An internal client's: the worker that shall have its message, if it is ready. */
       readonly prefer?: WorkerId
     }

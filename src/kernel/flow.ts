@@ -4,12 +4,13 @@
  * Nothing is dropped here. A source is stopped in the middle of a chunk, after the line that filled the queue, and goes on
  * from there when the queue is below half. A peer that stays full too long is closed by `stuck.ts`.
  */
+
+import type { Batches } from '../wire/batches.ts'
 import type { Envelope, IdKey } from '../wire/envelope.ts'
+import { settleLentRuns } from '../wire/outbox.ts'
 import { type Edit, splice } from '../wire/splice.ts'
-import type { Batches } from './batches.ts'
 import type { Core } from './core.ts'
 import { Gate } from './gate.ts'
-import { settleLentRuns } from './outbox.ts'
 import type { Peer } from './peers.ts'
 
 export interface FlowHost {
@@ -69,7 +70,7 @@ export class Flow {
 
   /** Queues `bytes[start, end)` for `to`; whoever is being read from pays for a full queue. */
   send(to: Peer, bytes: Buffer, start: number, end: number): void {
-    if (to.batches !== undefined && this.#keep(to, to.batches, bytes, start, end)) return
+    if (to.batches !== undefined && this.#keep(to, bytes, start, end)) return
     this.#queue(to, bytes, start, end)
   }
 
@@ -80,7 +81,8 @@ export class Flow {
   }
 
   /** True: the line is an answer that leaves together with others. */
-  #keep(to: Peer, batches: Batches, bytes: Buffer, start: number, end: number): boolean {
+  #keep(to: Peer, bytes: Buffer, start: number, end: number): boolean {
+    const batches = to.batches!
     const due = batches.keep(bytes, start, end, to.outbox.limitBytes)
     if (due !== undefined) this.#sendDue(to, batches, due)
     return due !== undefined

@@ -11,16 +11,12 @@ import { versionOf } from './assignment.ts'
 import { hasBatches } from './dialect-table.ts'
 import type { Dialect } from './dialects.ts'
 import type { Bond, Introduction } from './introductions.ts'
+import { FIXED } from './limits.ts'
 import type { Client, Welcome, Worker } from './peers.ts'
 import type { Pool } from './pools.ts'
 import type { Route } from './route.ts'
 import type { Switchboard } from './switchboard.ts'
 import { WaitingLine } from './waiting.ts'
-
-const SILENCE_MS = 10_000
-
-/** Some servers end when they are asked for their dialect; they are not asked for ever. */
-const MAX_FATAL_PROBES = 2
 
 export class Handshakes {
   readonly #board: Switchboard
@@ -93,7 +89,7 @@ export class Handshakes {
 
   #afterSilence(then: () => void): void {
     const { core } = this.#board
-    core.timers.set(core.nowMs + SILENCE_MS, then)
+    core.timers.set(core.nowMs + FIXED.silenceMs, then)
   }
 
   #begin(worker: Worker): void {
@@ -160,7 +156,7 @@ export class Handshakes {
   }
 
   #mayProbe(pool: Pool): boolean {
-    return this.#isOpen(pool) && pool.fatalProbes < MAX_FATAL_PROBES
+    return this.#isOpen(pool) && pool.fatalProbes < FIXED.maxFatalProbes
   }
 
   #prove(worker: Worker): void {
@@ -276,7 +272,7 @@ export class Handshakes {
   /** The handshake that asked for `version` has been answered. */
   answered(worker: Worker, dialect: Dialect, version: number | undefined, line: Envelope): void {
     worker.askedVersion = undefined
-    if (!line.has(FIELD.result)) {
+    if (!line.has(FIELD.result) || isOfAnother(worker, dialect, version, line)) {
       if (!worker.isProven) worker.dialect = worker.pool.dialect
       return this.#release(worker)
     }
@@ -309,6 +305,12 @@ export class Handshakes {
       this.#board.waiting.reopen(held)
     })
   }
+}
+
+/** Many servers answer any handshake with their own: a number that is answered with a word proves no dialect of numbers. */
+function isOfAnother({ pool }: Worker, dialect: Dialect, asked: number | undefined, line: Envelope): boolean {
+  if (asked === undefined || pool.spec.protocol === dialect.table.protocol) return false
+  return line.typeOf(FIELD.resultProtocolVersion) === 'string'
 }
 
 /** A welcome that names no version is one of the version that was asked for. */

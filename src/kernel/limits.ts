@@ -50,6 +50,22 @@ export const FIXED = {
   maxIdBytes: 1 * KIB,
   /** Ids whose client has gone and whose answer is still awaited, per worker (4.2.3). */
   maxOwnerlessIds: 10_000,
+  /** So long a worker may be silent to a handshake before it is asked for its dialect. */
+  silenceMs: 10_000,
+  /** Some servers end when they are asked for their dialect; they are not asked for ever. */
+  maxFatalProbes: 2,
+  /** So long a worker may go on with a request that was cancelled, and say things about it (6.8). */
+  strayMs: 5_000,
+  /** What a worker has named (elicitations, servers) and the tasks it has begun; the oldest are forgotten. */
+  maxRemembered: 10_000,
+  maxTasks: 10_000,
+  /** Names of sessions where several agents choose them (registry); the oldest are forgotten. */
+  maxSessionNames: 200_000,
+  /** Of a line that is too long, what is looked at for its id (8.2). */
+  maxHeadBytes: 4 * KIB,
+  /** How often full queues are looked at (8.3). */
+  minLookMs: 20,
+  maxLookMs: 1_000,
   /** After this a request of the bus's own that nobody waits for is forgotten. */
   ownRequestMs: 60_000,
   /** Resources that one client may subscribe to, per pool. */

@@ -18,7 +18,7 @@ export type Observed =
       readonly kind: 'opened'
       readonly request: number
       readonly pool: PoolId
-      readonly protocol: 'acp' | 'mcp'
+      readonly protocol: string
       readonly method: string
       readonly id: string | number
       readonly session: string | undefined

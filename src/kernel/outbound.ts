@@ -270,7 +270,9 @@ export class Outbound {
     const top = textOf(line, FIELD.sessionId)
     const name = top ?? textOf(line, FIELD.paramsSessionId) ?? textOf(line, FIELD.innerSessionId)
     if (name === undefined) return undefined
-    return only(worker.sessions.get(name)?.client ?? worker.claims.get(name)?.client)
+    const session = worker.sessions.get(name)
+    if (session?.observers === undefined) return only(session?.driver ?? worker.claims.get(name)?.client)
+    return { clients: [...(session.driver === undefined ? [] : [session.driver]), ...session.observers] }
   }
 
   #byRequest(worker: Worker, line: Envelope): Target | undefined {

@@ -133,9 +133,6 @@ export function spell(key: IdKey): string {
 /** Where bus-made numbers begin: far from where clients count, and still small for workers that count in 32 bits. */
 const FIRST_ALIAS = 1_000_000_000
 
-/** So long a worker may go on with a request that was cancelled, and say things about it. */
-const STRAY_MS = 5_000
-
 export class Owed {
   readonly #nowMs: () => number
   readonly #timers: Timers
@@ -208,7 +205,7 @@ export class Owed {
     this.#unlink(request, client)
     request.formerClient = client
     request.client = undefined
-    request.strayUntilMs = worker.strayUntilMs = this.#nowMs() + STRAY_MS
+    request.strayUntilMs = worker.strayUntilMs = this.#nowMs() + FIXED.strayMs
     if (request.timer !== undefined) this.#timers.cancel(request.timer)
     request.timer = undefined
     this.#addOwnerless(request, worker)

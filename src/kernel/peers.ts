@@ -4,20 +4,29 @@
  * State only; `flow.ts` moves bytes between peers, `router.ts` decides, `supervisor.ts` lets workers live and die.
  */
 
+import type { Batches } from '../wire/batches.ts'
 import type { Envelope, IdKey } from '../wire/envelope.ts'
 import { LineSplitter } from '../wire/frame.ts'
-import type { Batches } from './batches.ts'
+import { IdTable } from '../wire/id-table.ts'
+import { Outbox } from '../wire/outbox.ts'
 import type { Dialect } from './dialects.ts'
+import type { BusEvent } from './events.ts'
 import { Gate } from './gate.ts'
-import { IdTable } from './id-table.ts'
 import type { Bond, Introduction } from './introductions.ts'
 import type { WorkerState } from './lifecycle.ts'
-import { Outbox } from './outbox.ts'
 import type { Question, Request } from './owed.ts'
 import type { Pool } from './pools.ts'
 import { Restarts } from './restarts.ts'
 import type { Session } from './sessions.ts'
-import type { ClientId, Door, PoolId, SessionId, WorkerId } from './vocabulary.ts'
+import {
+  type ClientId,
+  type Door,
+  LOCAL,
+  type PoolId,
+  type Principal,
+  type SessionId,
+  type WorkerId,
+} from './vocabulary.ts'
 import { WaitingLine } from './waiting.ts'
 
 abstract class PeerBase {
@@ -65,10 +74,16 @@ abstract class PeerBase {
   }
 }
 
+/** What the event says that opens a client. */
+type Opening = Extract<BusEvent, { type: 'client-opened' }>
+
 export class Client extends PeerBase {
   readonly kind = 'client'
   readonly id: ClientId
   readonly door: Door
+  /** Who it is, and whether it is of this machine: its door says so (contract 3.2). */
+  readonly principal: Principal
+  readonly isLocal: boolean
   /** The pool this connection was opened for (contract 6.3). */
   pool: PoolId | undefined
   state: 'open' | 'half-closed' | 'closing' | 'closed' = 'open'
@@ -97,11 +112,13 @@ export class Client extends PeerBase {
   /** The worker that shall have its message, if it is ready. */
   prefer: WorkerId | undefined
 
-  constructor(id: ClientId, door: Door, pool: PoolId | undefined, maxLineBytes: number, maxQueueBytes: number) {
+  constructor({ client, door, pool, principal, isLocal }: Opening, maxLineBytes: number, maxQueueBytes: number) {
     super(maxLineBytes, maxQueueBytes)
-    this.id = id
+    this.id = client
     this.door = door
     this.pool = pool
+    this.principal = principal ?? LOCAL
+    this.isLocal = isLocal === true
   }
 
   /** An exchange of the gateway's, no connection: it has no sessions and is not counted. */

@@ -4,15 +4,17 @@
  * It reads the envelope, sorts out what cannot be routed, and hands the rest to `inbound.ts` or `outbound.ts`. Invariant:
  * a line reaches the peer it is meant for or nobody.
  */
+
+import { Batches, messagesIn, unpack } from '../wire/batches.ts'
 import { BAD_PARAMS_SESSION, Envelope, SHAPE } from '../wire/envelope.ts'
 import { FIELD } from '../wire/fields.ts'
 import { isSpace } from '../wire/json-text.ts'
 import { type Edit, replace } from '../wire/splice.ts'
 import { Assignment } from './assignment.ts'
-import { Batches, messagesIn, unpack } from './batches.ts'
 import { Calls } from './calls.ts'
 import { Departures } from './departures.ts'
 import { Inbound } from './inbound.ts'
+import { FIXED } from './limits.ts'
 import { Outbound } from './outbound.ts'
 import type { Client, Peer, Worker } from './peers.ts'
 import type { Pool } from './pools.ts'
@@ -126,7 +128,7 @@ export class Router {
 
   /** Several messages in one array: all of them are sound, or none is taken. Their answers leave in one array too. */
   #takeBatch(client: Client, line: Envelope): void {
-    const { lines, keys, problem } = unpack(line)
+    const { lines, keys, problem } = unpack(line, FIXED.maxBatchMessages)
     if (problem !== undefined) return this.#board.closeFor(client, 'bad_envelope', 'null', problem)
     if (keys.length > 0) {
       client.batches ??= new Batches()
@@ -231,13 +233,12 @@ function isBlank(bytes: Buffer, start: number, end: number): boolean {
 }
 
 const idReader = new Envelope()
-const MAX_HEAD_BYTES = 4_096
 const LEADING_ID =
   /^\s*\{(?:\s*"(?!id")[^"\\]*"\s*:\s*(?:"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*|true|false|null)\s*,)*?\s*"id"\s*:\s*("(?:[^"\\]|\\.)*"|-?\d+)\s*[,}]/
 
 /** Looks for a top-level id in the beginning of a line that is too long; what is not surely one is `null`. */
 function idSeenIn(head: Buffer): string {
-  const seen = LEADING_ID.exec(head.toString('latin1', 0, MAX_HEAD_BYTES))?.[1]
+  const seen = LEADING_ID.exec(head.toString('latin1', 0, FIXED.maxHeadBytes))?.[1]
   if (seen === undefined) return 'null'
   // The line was never proved to be JSON: its id must be, since it goes back in a line of ours.
   const line = Buffer.from(`{"method":"","id":${seen}}`, 'latin1')

@@ -5,6 +5,7 @@
  * taken gets a name of the bus's own, the session counterpart of the aliases in contract 4.2.3. A name means one session
  * as long as it is remembered, also when that session has ended; the oldest are forgotten.
  */
+import { FIXED } from './limits.ts'
 import type { PoolId, SessionId } from './vocabulary.ts'
 
 export interface SessionName {
@@ -14,8 +15,6 @@ export interface SessionName {
   readonly id: SessionId
 }
 
-const MAX_NAMES = 200_000
-
 export class SessionNames {
   readonly #byName = new Map<SessionId, SessionName>()
   readonly #byPool = new Map<PoolId, Map<SessionId, SessionName>>()
@@ -23,7 +22,7 @@ export class SessionNames {
   readonly #maxNames: number
   #made = 0
 
-  constructor(chance: () => number, maxNames = MAX_NAMES) {
+  constructor(chance: () => number, maxNames: number = FIXED.maxSessionNames) {
     this.#chance = chance
     this.#maxNames = maxNames
   }

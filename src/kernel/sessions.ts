@@ -7,14 +7,17 @@
  */
 import type { Core } from './core.ts'
 import type { Client, Worker } from './peers.ts'
-import type { SessionId } from './vocabulary.ts'
+import type { Principal, SessionId } from './vocabulary.ts'
 
 export interface Session {
   /** As its client knows it. */
   readonly id: SessionId
   /** As its worker knows it: the same, but where names are made different (`session-names.ts`). */
   readonly idAtWorker: SessionId
-  readonly client: Client
+  /** Whose it is, who drives it (nobody, for a while, where sessions outlive their clients), and who looks on. */
+  readonly principal: Principal
+  readonly driver: Client | undefined
+  readonly observers: ReadonlySet<Client> | undefined
   readonly worker: Worker
   /** A turn has begun in it; whether it is over, not every protocol tells. */
   hadTurn: boolean
@@ -25,7 +28,15 @@ export class Sessions {
   size = 0
 
   bind(id: SessionId, client: Client, worker: Worker, idAtWorker: SessionId = id): Session {
-    const session: Session = { id, idAtWorker, client, worker, hadTurn: false }
+    const session: Session = {
+      id,
+      idAtWorker,
+      principal: client.principal,
+      driver: client,
+      observers: undefined,
+      worker,
+      hadTurn: false,
+    }
     client.sessions.set(id, session)
     client.lost.delete(id)
     worker.sessions.set(idAtWorker, session)
@@ -41,13 +52,14 @@ export class Sessions {
   isForeign(id: SessionId, client: Client): boolean {
     const known = this.#byId.get(id)
     if (known === undefined) return false
-    if (!(known instanceof Set)) return known.client !== client
-    for (const session of known) if (session.client !== client) return true
+    if (!(known instanceof Set)) return known.driver !== client
+    for (const session of known) if (session.driver !== client) return true
     return false
   }
 
   end(session: Session): void {
-    if (session.client.sessions.get(session.id) === session) session.client.sessions.delete(session.id)
+    const { driver, id } = session
+    if (driver?.sessions.get(id) === session) driver.sessions.delete(id)
     this.#forget(session)
   }
 
@@ -76,7 +88,7 @@ export class Sessions {
   loseAllOf(worker: Worker): void {
     for (const session of [...worker.sessions.values()]) {
       this.end(session)
-      session.client.lost.add(session.id)
+      session.driver?.lost.add(session.id)
     }
   }
 }

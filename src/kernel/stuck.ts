@@ -8,15 +8,13 @@
  */
 import type { Core } from './core.ts'
 import type { Flow } from './flow.ts'
+import { FIXED } from './limits.ts'
 import type { Client, Peer, Worker } from './peers.ts'
 
 export interface Verdicts {
   closeStuckClient(client: Client, why: string): void
   endStuckWorker(worker: Worker): void
 }
-
-const MAX_LOOK_MS = 1_000
-const MIN_LOOK_MS = 20
 
 export class StuckClock {
   readonly #core: Core
@@ -46,7 +44,7 @@ export class StuckClock {
 
   get #intervalMs(): number {
     const { backpressureTimeoutMs, blockingTimeoutMs } = this.#core.spec.limits
-    return Math.max(MIN_LOOK_MS, Math.min(MAX_LOOK_MS, backpressureTimeoutMs / 8, blockingTimeoutMs / 8))
+    return Math.max(FIXED.minLookMs, Math.min(FIXED.maxLookMs, backpressureTimeoutMs / 8, blockingTimeoutMs / 8))
   }
 
   #look(): void {
@@ -132,6 +130,6 @@ function holdsUpOthers(client: Client): boolean {
 function isUsedByOthers(worker: Worker, client: Client): boolean {
   for (const request of worker.outstanding.values())
     if (request.client !== undefined && request.client !== client) return true
-  for (const session of worker.sessions.values()) if (session.client !== client) return true
+  for (const session of worker.sessions.values()) if (session.driver !== client) return true
   return false
 }

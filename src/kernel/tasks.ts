@@ -4,16 +4,15 @@
  * A task belongs to whoever started it. Its token outlives the answer that announced it, and no longer than the task or its
  * client; both tables are bounded.
  */
+import { FIXED } from './limits.ts'
 import type { Request } from './owed.ts'
 import type { Client, Worker } from './peers.ts'
-
-const MAX_TASKS = 10_000
 
 /** The answer to `request` announces the task. */
 export function beginTask(worker: Worker, taskId: string, client: Client, request: Request): void {
   if (worker.tasks.has(taskId)) return
   worker.tasks.set(taskId, client)
-  if (worker.tasks.size > MAX_TASKS) for (const oldest of worker.tasks.keys()) return forgetTask(worker, oldest)
+  if (worker.tasks.size > FIXED.maxTasks) for (const oldest of worker.tasks.keys()) return forgetTask(worker, oldest)
   if (request.token === undefined || worker.tokens.has(request.token)) return
   worker.tokens.set(request.token, request)
   worker.taskTokens.set(taskId, request)

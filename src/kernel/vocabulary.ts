@@ -20,7 +20,7 @@ export type Balance = 'connection' | 'session'
 /** Whether a worker that exits comes back (contract 7.2). */
 export type RestartPolicy = 'always' | 'on-failure' | 'never'
 /** What a pool's workers speak; `auto` recognises it from the first message of each connection. */
-export type Protocol = 'auto' | 'plain' | 'acp' | 'mcp'
+export type Protocol = 'auto' | 'plain' | (string & {})
 /** MCP with the initialize handshake (legacy) or with per-request `_meta` (modern). */
 export type Era = 'auto' | 'legacy' | 'modern'
 
@@ -76,6 +76,10 @@ export interface Addressing {
   /** The result, as JSON, of a handshake that names no pool. */
   readonly welcome: string
 }
+
+/** Who a client is; whoever comes through a door that tells nobody apart is the same one. */
+export type Principal = string
+export const LOCAL: Principal = 'local'
 
 /** Where a client connected; what it may ask of the bus itself depends on it. `internal`: an exchange of the gateway's. */
 export type Door = 'stdio' | 'unix' | 'tcp' | 'internal'

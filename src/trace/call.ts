@@ -5,7 +5,8 @@
  * call to the store lasts: the store takes what it needs at once and never looks at a payload again.
  */
 
-export type CallProtocol = 'aio' | 'acp' | 'mcp'
+/** `aio`, or what a dialect is called. */
+export type CallProtocol = string
 export type CallType = 'stdio' | 'http' | 'mcp'
 
 /** The error of a call as it was answered; `type` is `tool_error` for an MCP result with `isError`. */

@@ -55,6 +55,7 @@ describe.each([
     expect(listener.address).toMatch(door === 'tcp' ? /^tcp:127\.0\.0\.1:[1-9]\d*$/ : /^unix:.*bus\.sock$/)
     expect(info).toEqual({
       door,
+      isLocal: door !== 'tcp',
       listener: listener.address,
       peer: door === 'tcp' ? `127.0.0.1:${client.localPort}` : '',
     })

@@ -9,6 +9,8 @@ import type { Door } from '../kernel/vocabulary.ts'
 
 export interface ConnectionInfo {
   readonly door: Door
+  /** Only this machine's own programs can be at the other end. */
+  readonly isLocal: boolean
   /** The address of the listener that was connected to, as in `Listener.address`. */
   readonly listener: string
   /** Who is at the other end, as far as the system tells: `127.0.0.1:50412`, or empty. */

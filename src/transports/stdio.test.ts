@@ -23,7 +23,7 @@ describe('the stdio door', () => {
       stdin: new PassThrough(),
       stdout: new PassThrough(),
     })
-    expect(infos).toEqual([{ door: 'stdio', listener: 'stdio', peer: '' }])
+    expect(infos).toEqual([{ door: 'stdio', isLocal: true, listener: 'stdio', peer: '' }])
     expect(listener.address).toBe('stdio')
     await listener.close()
   })

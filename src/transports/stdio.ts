@@ -15,7 +15,7 @@ export interface StdioStreams {
 /** Hands the one client of standard input and output to `accept`. */
 export function openStdio(accept: Accept, { stdin, stdout }: StdioStreams = process): Listener {
   const address = 'stdio'
-  accept(new StdioConnection(stdin, stdout), { door: 'stdio', listener: address, peer: '' })
+  accept(new StdioConnection(stdin, stdout), { door: 'stdio', isLocal: true, listener: address, peer: '' })
   return { address, close: async () => {} }
 }
 

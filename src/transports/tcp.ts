@@ -35,7 +35,7 @@ function describe(socket: Socket, listener: string) {
   const { remoteAddress, remotePort } = socket
   const known = remoteAddress !== undefined && remotePort !== undefined
   const peer = known ? formatTcpAddress({ host: remoteAddress, port: remotePort }) : ''
-  return { door: 'tcp', listener, peer } as const
+  return { door: 'tcp', isLocal: false, listener, peer } as const
 }
 
 const FAILURES: Readonly<Record<string, readonly [DoorCode, string]>> = {

@@ -26,7 +26,7 @@ export async function listenUnix(path: string, accept: Accept, options: DoorOpti
   return withSocketLock(path, async () => {
     const stale = await findStale(path)
     const address = `unix:${path}`
-    const server = createAcceptor(accept, () => ({ door: 'unix', listener: address, peer: '' }), options)
+    const server = createAcceptor(accept, () => ({ door: 'unix', isLocal: true, listener: address, peer: '' }), options)
     const ours = await bind(server, path, stale)
     return { address, close: async () => close(server, path, ours) }
   })

@@ -61,9 +61,9 @@ export const KERNEL_BOUNDS = [
   row(
     '7.1',
     'failure-recovery',
-    'kernel/farewells.ts',
-    'if (client !== undefined) this.#payFor',
-    "if (client?.state === 'closed') this.#payFor",
+    'kernel/departures.ts',
+    'else this.#board.settle(request, cause, {',
+    "else if (request.client.state === 'closed') this.#board.settle(request, cause, {",
     'requests of a dead worker are never answered',
   ),
   row(
@@ -158,7 +158,7 @@ export const KERNEL_BOUNDS = [
   row(
     '8.3',
     'backpressure',
-    'kernel/outbox.ts',
+    'wire/outbox.ts',
     'return retainedBytes * 2 < this.limitBytes || retainedBytes === 0',
     'return retainedBytes < 0',
     'nobody is released',

@@ -8,6 +8,7 @@ import { FAULTS, type Reason } from '../../src/kernel/faults.ts'
 import { hearAsCaller, isKnownFault } from './call-ears.ts'
 import { type Detail, isJustified } from './causes.ts'
 import { type ClientLine, idIn, idKey, serialIn, WorkerLine } from './line.ts'
+import { demandRevision } from './references.ts'
 import type { SimClient } from './sim-client.ts'
 import { demand } from './violation.ts'
 
@@ -201,6 +202,7 @@ function hearWelcome(client: SimClient, said: WorkerLine, text: string): void {
   const line = client.settleId(idKey(idIn(text)!), text)
   const isWelcome = line === undefined || line.method === 'initialize'
   demand(isWelcome, 'justified', () => `${client} got a welcome for ${line?.text}`)
+  demandRevision(client, line, said, text)
   const isFrom = client.world.mayServe(client.pool, said.author.pool) || client.world.scenario.isMixed
   demand(isFrom, 'nobody else sees it', () => `${client} got a welcome of ${said.author}: ${text}`)
   client.version = versionIn(text)

@@ -263,7 +263,7 @@ export class Desk {
 
 export function callerOf(from: CallerId): Caller {
   if (from.kind === 'worker') return { kind: 'worker', key: keyOf(from), pool: from.pool }
-  return { kind: 'client', key: String(from.client), ...(from.door === 'internal' ? {} : { door: from.door }) }
+  return { kind: 'client', key: String(from.client), isLocal: from.isLocal }
 }
 
 /** By the key that the gateway knows it by. */

@@ -124,7 +124,7 @@ function inspectWorker(core: Core, worker: Worker): void {
     demand(isHere(request.client), 'tables tidy', () => `${at()} owes an answer to a client that is gone`)
   for (const session of worker.sessions.values())
     demand(
-      isHere(session.client) && session.client.sessions.get(session.id) === session,
+      isHere(session.driver) && session.driver?.sessions.get(session.id) === session,
       'tables tidy',
       () => `${at()} keeps session ${session.id} of a client that is gone`,
     )

@@ -7,27 +7,27 @@
 export const PLANTS = [
   {
     name: 'an id that is taken is used again',
-    file: 'requests.ts',
-    find: 'worker.aliasesAll || worker.outstanding.has(clientKey) || envelope.isOdd(FIELD.id)',
-    replace: 'worker.aliasesAll || envelope.isOdd(FIELD.id)',
+    file: 'owed.ts',
+    find: 'worker.aliasesAll || worker.outstanding.has(clientKey) || line.isOdd(FIELD.id)',
+    replace: 'worker.aliasesAll || line.isOdd(FIELD.id)',
   },
   {
     name: 'an odd id is not replaced',
-    file: 'requests.ts',
-    find: 'worker.outstanding.has(clientKey) || envelope.isOdd(FIELD.id)',
+    file: 'owed.ts',
+    find: 'worker.outstanding.has(clientKey) || line.isOdd(FIELD.id)',
     replace: 'worker.outstanding.has(clientKey)',
   },
   {
     name: 'the id of a client that has gone is free at once',
-    file: 'requests.ts',
-    find: '    worker.ownerless.add(request)\n    this.onDisowned(request)',
-    replace: '    worker.outstanding.delete(request.key)\n    this.size--\n    this.onDisowned(request)\n    return',
+    file: 'owed.ts',
+    find: '    this.#addOwnerless(request, worker)\n    this.onDisowned(request)',
+    replace: '    worker.outstanding.delete(request.key)\n    this.size--\n    this.onDisowned(request)',
   },
   {
     name: 'the own id does not come back',
     file: 'outbound.ts',
-    find: 'const edits = request.spelling === undefined ? undefined : [replace(envelope, FIELD.id, request.spelling)]',
-    replace: 'const edits = undefined',
+    find: 'return request.isAliased ? [replace(line, FIELD.id, request.idSpelling)] : []',
+    replace: 'return []',
   },
   {
     name: 'a full queue stops nobody',
@@ -56,8 +56,20 @@ export const PLANTS = [
   {
     name: 'a line overtakes the run before it',
     file: 'outbox.ts',
-    find: '    this.#settleRun()\n    this.#copy(bytes, start, end)\n  }\n\n  /** Queues the line at hand',
-    replace: '    this.#copy(bytes, start, end)\n  }\n\n  /** Queues the line at hand',
+    find: '    this.settle()\n    this.#copy(bytes, start, end, isLent(bytes))',
+    replace: '    this.#copy(bytes, start, end, isLent(bytes))',
+  },
+  {
+    name: 'what was lent is read after it was given back',
+    file: 'flow.ts',
+    find: '    settleLentRuns()\n',
+    replace: '',
+  },
+  {
+    name: 'the rest of a chunk that waits is kept where it was lent',
+    file: 'flow.ts',
+    find: 'peer.backlog.push(rest)',
+    replace: 'peer.backlog.push(chunk.subarray(from))',
   },
   {
     name: 'a block is used again while the system still reads it',
@@ -79,41 +91,39 @@ export const PLANTS = [
   },
   {
     name: 'a worker that ends takes its debts with it',
-    file: 'farewells.ts',
-    find: 'if (client !== undefined) this.#payFor(request, client, reason, detail)',
-    replace:
-      'if (client !== undefined && request.spelling === undefined) this.#payFor(request, client, reason, detail)',
+    file: 'departures.ts',
+    find: 'if (request.client === undefined) core.owed.settle(request)',
+    replace: 'if (request.client === undefined || request.isAliased) core.owed.settle(request)',
   },
   {
     name: 'a client that goes leaves questions behind',
-    file: 'farewells.ts',
+    file: 'departures.ts',
     find: '    if (!isSettled) this.#cancelTurns(client)\n    this.refuseQuestionsOf(client)',
     replace: '    if (!isSettled) this.#cancelTurns(client)',
   },
   {
     name: 'the end of the bus forgets who waits for a worker',
-    file: 'farewells.ts',
-    find: '      this.#waitingRoom.dismiss(pool)\n',
+    file: 'departures.ts',
+    find: 'for (const pool of core.everyPool) assignment.dismiss(pool)',
     replace: '',
   },
   {
     name: 'the last in the waiting room is served first',
-    file: 'waiting-room.ts',
-    find: 'for (const { client, line, isRequest } of waiting) {\n      if (isRequest) client.pendingCount--\n      this.#board.envelope.read',
-    replace:
-      'for (const { client, line, isRequest } of waiting.reverse()) {\n      if (isRequest) client.pendingCount--\n      this.#board.envelope.read',
+    file: 'assignment.ts',
+    find: 'for (const route of waiting.take(pool.waiting)) router.proceed(route)',
+    replace: 'for (const route of waiting.take(pool.waiting).reverse()) router.proceed(route)',
   },
   {
     name: 'messages of a client that has gone stay in the waiting room',
-    file: 'waiting-room.ts',
-    find: 'if (!pool.waiting.some((waiting) => waiting.client === client)) continue',
-    replace: 'if (pool.waiting.length > 0) continue',
+    file: 'departures.ts',
+    find: 'if (request.route !== undefined) waiting.withdraw(request.route)',
+    replace: '',
   },
   {
     name: 'the gate of the waiting room opens too early',
-    file: 'waiting-room.ts',
-    find: '    pool.waiting = []\n    pool.waitingBytes = 0',
-    replace: '    this.#set(pool, [])',
+    file: 'waiting.ts',
+    find: 'this.#relieved.add(line)',
+    replace: 'this.#board.flow.release(line.gate)',
   },
   {
     name: 'a worker that belongs to somebody is given to others',
@@ -148,8 +158,8 @@ export const PLANTS = [
   {
     name: 'unanswered requests have no limit',
     file: 'inbound.ts',
-    find: 'if (isRequest && client.pendingCount >= limit)',
-    replace: 'if (isRequest && client.pendingCount > limit)',
+    find: 'else if (client.pendingCount >= limit)',
+    replace: 'else if (client.pendingCount > limit)',
   },
   {
     name: 'a log line goes to one of several clients',
@@ -160,12 +170,12 @@ export const PLANTS = [
   {
     name: 'an answer of a client keeps the id of the bus',
     file: 'router.ts',
-    find: 'if (question.isAliased) edits.push(replace(envelope, FIELD.id, question.spelling))',
+    find: 'if (question.isAliased) edits.push(replace(line, FIELD.id, question.spelling))',
     replace: '',
   },
   {
     name: 'a cut member leaves its comma',
-    file: 'splice.ts',
+    file: '../wire/splice.ts',
     find: 'if (bytes[before] === COMMA) edits[at] = { ...edits[at]!, start: before }',
     replace: '',
   },
@@ -178,8 +188,8 @@ export const PLANTS = [
   {
     name: 'a deadline that is due is forgotten',
     file: 'timers.ts',
-    find: 'this.#pop().fire(nowMs)',
-    replace: '{\n      const due = this.#pop()\n      if (due.order % 4 !== 3) due.fire(nowMs)\n    }',
+    find: 'first.fire(nowMs)',
+    replace: 'if (first.order % 4 !== 3) first.fire(nowMs)',
   },
   {
     name: 'a part of an answer gives back the id of a cancelled call',
@@ -202,7 +212,7 @@ export const PLANTS = [
   {
     name: 'a call with an odd id is answered under another',
     file: 'calls.ts',
-    find: '...(isOdd ? { oddId: envelope.idSpelling() } : {}),',
+    find: '...(isOdd ? { oddId: line.idSpelling() } : {}),',
     replace: '',
   },
   {

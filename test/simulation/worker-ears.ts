@@ -4,6 +4,7 @@
  */
 import { hearAsAgent } from './call-ears.ts'
 import { ClientLine, idIn, idKey, respell, serialIn } from './line.ts'
+import { demandNewest } from './references.ts'
 import type { SimWorker } from './sim-worker.ts'
 import { demand } from './violation.ts'
 
@@ -168,6 +169,7 @@ function hearNotification(worker: SimWorker, line: ClientLine, text: string): vo
   if (received === undefined || worker.world.scenario.isMixed) return
   const isOwn = received.line?.author === line.author || worker.vagueIds.has(idKey(innerRaw))
   demand(isOwn, 'nobody else sees it', () => `${line.author} cancels a request of ${received.line?.author}: ${text}`)
+  demandNewest(worker, received, line, text)
   worker.cancelled(received)
 }
 

@@ -4,6 +4,7 @@
  */
 import { answerCall, callOn, modulesOf, serve } from './call-speech.ts'
 import { type Draft, INNER, idKey, type Member, respell } from './line.ts'
+import { revisionOf } from './references.ts'
 import type { TongueName } from './scenario.ts'
 import type { Received, Remarks, SimWorker } from './sim-worker.ts'
 
@@ -46,7 +47,7 @@ const BODIES: Readonly<Record<TongueName, Readonly<Record<string, Body>>>> = {
     'session/list': (worker) => `,"sessions":[${[...worker.owners.keys()].map((name) => `{"sessionId":"${name}"}`)}]`,
   },
   legacy: {
-    initialize: (worker) => `,"protocolVersion":"2025-11-25","capabilities":${modulesOf(worker)}`,
+    initialize: (worker) => `,"protocolVersion":"${revisionOf(worker)}","capabilities":${modulesOf(worker)}`,
     'server/discover': () => ({ error: '-32601' }),
   },
   modern: {

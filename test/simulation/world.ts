@@ -19,6 +19,7 @@ import { judgeStalled, judgeStuck, passTime } from './patience.ts'
 import { addAgents, addCustoms, drawScenario, isAioSeed, redrawSpec, type Scenario } from './scenario.ts'
 import { SimClient } from './sim-client.ts'
 import { SimWorker } from './sim-worker.ts'
+import { Verdicts } from './verdicts.ts'
 import { demand, Violation } from './violation.ts'
 
 const MAX_CLIENTS = 400
@@ -86,6 +87,7 @@ export class World {
   readonly desk: Desk | undefined
   /** What went wrong where nobody could be told at once. */
   failure: unknown
+  readonly #verdicts = new Verdicts(this)
   #depth = 0
   readonly #witness: Witness | undefined
   #core: Core | undefined
@@ -213,7 +215,7 @@ export class World {
     this.clients.push(client)
     this.#clientsById.set(client.id, client)
     const of = client.addressing === 'door' ? { pool } : {}
-    this.apply({ type: 'client-opened', client: client.id, door: client.door, ...of })
+    this.apply({ type: 'client-opened', client: client.id, door: client.door, isLocal: client.door !== 'tcp', ...of })
   }
 
   /** Numbers of connections and of exchanges are one series. */
@@ -253,6 +255,7 @@ export class World {
     this.tell(() => `[${this.nowMs}] ${describe(event)}`)
     // What a deadline or the end of the bus does in the same breath is not the doing of whoever sends.
     const isAlone = !this.isStopping && (this.bus.nextDeadlineMs() ?? Number.POSITIVE_INFINITY) > this.nowMs
+    this.#verdicts.heard(event)
     const actions = this.#guard(() => this.bus.apply(event, this.nowMs))
     this.#witness?.applied(event, this.nowMs, actions)
     this.#act(actions, isAlone ? event : undefined)
@@ -294,6 +297,7 @@ export class World {
       isAnyOver ||= client.isOver
     }
     inspect(core, sourceOf(core, event))
+    this.#verdicts.look(core)
     if (this.desk !== undefined && this.#depth === 0) this.#checkDesk(core, this.desk)
     if (isAnyOver)
       this.clients = this.clients.filter((client) => !client.isOver || (client.hasLeft && !client.isLeaveTold))
@@ -334,6 +338,7 @@ export class World {
         this.isStopping = true
         return
       case 'log':
+        this.#verdicts.hear(action)
         return this.#heed(action.text, action.about)
       case 'finished':
         demand(!this.isFinished, 'actions sensible', 'the bus finished twice')
@@ -442,6 +447,7 @@ export class World {
     this.moves++
     if (write.kind === 'worker') this.#noteMove(write.id)
     this.tell(() => `[${this.nowMs}] wrote to ${write.kind} ${write.id}, ${pendingBytes} bytes pending`)
+    this.#verdicts.wrote(write)
     const actions = this.#guard(() => this.bus.wrote(write, pendingBytes, this.nowMs))
     this.#witness?.wrote(write, pendingBytes, this.nowMs, actions)
     this.#act(actions, undefined)

@@ -201,6 +201,5 @@ function poolsOf({ bus }: BusConfig): ReadonlyMap<string, PoolSpec> {
 
 function callerOf(from: CallerId): Caller {
   if (from.kind === 'worker') return { kind: 'worker', key: keyOf(from), pool: from.pool }
-  const door = from.door === 'internal' ? {} : { door: from.door }
-  return { kind: 'client', key: String(from.client), ...door }
+  return { kind: 'client', key: String(from.client), isLocal: from.isLocal }
 }

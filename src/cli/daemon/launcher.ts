@@ -77,7 +77,7 @@ class Launcher {
     process.on('SIGTERM', stop).on('SIGINT', stop)
     process.stdin.once('end', leave).once('close', leave)
     this.#daemon.start()
-    openStdio((socket, { door }) => this.#daemon.accept(socket, door, undefined))
+    openStdio((socket, info) => this.#daemon.accept(socket, info, undefined))
     const code = await this.#ended
     await this.#leave()
     process.off('SIGTERM', stop).off('SIGINT', stop)

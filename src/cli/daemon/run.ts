@@ -159,7 +159,7 @@ class Run {
   }
 
   #take(socket: Duplex, info: ConnectionInfo, pool: PoolId | undefined): true {
-    this.#daemon.accept(socket, info.door, pool)
+    this.#daemon.accept(socket, info, pool)
     return true
   }
 

@@ -63,7 +63,7 @@ export class WorkerLink {
   async stop(how: keyof typeof ENDS): Promise<void> {
     await ENDS[how](this.#process)
     // Somebody who has left the group may hold the pipe for ever.
-    if (how === 'bury') this.#process.stdout.destroy()
+    if (how === 'bury') this.#stdout.destroy()
   }
 
   kill(): Promise<void> {

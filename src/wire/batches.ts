@@ -5,10 +5,9 @@
  * until the last has come. Nothing else waits: questions and notifications pass. Invariant: what waits is never more than
  * the client's queue may hold; beyond that the answers of an array leave in several.
  */
-import { BAD_PARAMS_SESSION, Envelope, type IdKey, SHAPE } from '../wire/envelope.ts'
-import { FIELD } from '../wire/fields.ts'
-import { elementsOf } from '../wire/json-array.ts'
-import { FIXED } from './limits.ts'
+import { BAD_PARAMS_SESSION, Envelope, type IdKey, SHAPE } from './envelope.ts'
+import { FIELD } from './fields.ts'
+import { elementsOf } from './json-array.ts'
 
 const NEWLINE = Buffer.from('\n')
 const OPEN = Buffer.from('[')
@@ -41,11 +40,11 @@ interface Unpacked {
 }
 
 /** The messages of a client's array; all of them must be sound. */
-export function unpack(envelope: Envelope): Unpacked {
-  const lines = messagesIn(envelope, FIXED.maxBatchMessages + 1)
+export function unpack(envelope: Envelope, maxMessages: number): Unpacked {
+  const lines = messagesIn(envelope, maxMessages + 1)
   const keys: IdKey[] = []
-  if (lines.length === 0 || lines.length > FIXED.maxBatchMessages)
-    return { lines, keys, problem: `an array holds 1 to ${FIXED.maxBatchMessages} messages` }
+  if (lines.length === 0 || lines.length > maxMessages)
+    return { lines, keys, problem: `an array holds 1 to ${maxMessages} messages` }
   for (const line of lines) {
     const shape = envelope.read(line, 0, line.length - 1)
     if (shape === SHAPE.bad) return { lines, keys, problem: envelope.problem }

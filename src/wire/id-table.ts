@@ -5,7 +5,7 @@
  * under load that costs more than the routing. Here entries lie in two arrays, probed in a line; what leaves a gap moves
  * up, so nothing dead is ever kept. The seed makes places unpredictable: a peer cannot choose ids that collide.
  */
-import type { IdKey } from '../wire/envelope.ts'
+import type { IdKey } from './envelope.ts'
 
 const SMALLEST = 16
 /** A table up to this size is not made smaller: bursts would make it grow and shrink all the time. */

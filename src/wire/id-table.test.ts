@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { IdKey } from '../wire/envelope.ts'
+import type { IdKey } from './envelope.ts'
 import { IdTable } from './id-table.ts'
 
 const key: fc.Arbitrary<IdKey> = fc.oneof(

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { LineSplitter } from '../wire/frame.ts'
+import { LineSplitter } from './frame.ts'
 import { Outbox, settleLentRuns } from './outbox.ts'
 
 /** A peer that takes what it is given, at once or some of it. */

@@ -6,16 +6,10 @@
  * `settleLentRuns`, and a short line keeps nothing alive. It refuses nothing: it says `isFull`, and whoever fills it pauses
  * its sources; its bound is the limit plus one line per source and the reserved error lines.
  */
-import type { Envelope } from '../wire/envelope.ts'
-import {
-  borrowLineBuffer,
-  claimLineBuffer,
-  LEAST_LINE_BYTES,
-  ownLineBuffer,
-  returnLineBuffer,
-} from '../wire/line-buffers.ts'
-import { isLent } from '../wire/scanner.ts'
-import { type Edit, mostBytesOf, splice, writeEdited } from '../wire/splice.ts'
+import type { Envelope } from './envelope.ts'
+import { borrowLineBuffer, claimLineBuffer, LEAST_LINE_BYTES, ownLineBuffer, returnLineBuffer } from './line-buffers.ts'
+import { isLent } from './scanner.ts'
+import { type Edit, mostBytesOf, splice, writeEdited } from './splice.ts'
 
 const BLOCK_BYTES = 16 * 1024
 /** What is longer is not written into a block with its edits, and is not copied when its memory is its own. */
