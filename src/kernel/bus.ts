@@ -4,6 +4,7 @@
  * It touches no socket, process, file, clock or source of chance. The same events at the same times yield the same actions
  * and the same bytes in the same outboxes, always.
  */
+import { LineSplitter } from '../wire/frame.ts'
 import { callerOf } from './calls.ts'
 import { Core } from './core.ts'
 import type { DialectTable } from './dialect-table.ts'
@@ -236,6 +237,8 @@ export class Bus {
     if (client.state !== 'open') return
     client.state = 'half-closed'
     client.isDeaf = true
+    // The beginning of a line that will never be taken is kept for nobody.
+    client.splitter = new LineSplitter(client.splitter.maxLineBytes)
     this.#router.departures.refuseQuestionsOf(client)
     this.#core.timers.set(this.#core.nowMs + this.#core.spec.limits.halfCloseTimeoutMs, () => {
       if (client.state === 'half-closed' || client.state === 'closing') this.#hangUp(client, 'drop')
