@@ -7,12 +7,19 @@
 import { FAULTS, type Reason } from '../../src/kernel/faults.ts'
 import { hearAsCaller, isKnownFault } from './call-ears.ts'
 import { type Detail, isJustified } from './causes.ts'
-import { type ClientLine, idIn, idKey, serialIn, WorkerLine } from './line.ts'
+import { type ClientLine, idIn, idKey, messagesIn, serialIn, WorkerLine } from './line.ts'
 import { demandRevision } from './references.ts'
 import type { SimClient } from './sim-client.ts'
 import { demand } from './violation.ts'
 
+/** A line, or several in one array, which only a client that knows arrays is sent (contract 4.3). */
 export function hear(client: SimClient, text: string): void {
+  const isAllowed = !text.startsWith('[') || client.hasBatches || client.world.scenario.isMixed
+  demand(isAllowed, 'bytes unchanged', () => `${client} knows no arrays and got ${text}`)
+  for (const message of messagesIn(text)) hearOne(client, message)
+}
+
+function hearOne(client: SimClient, text: string): void {
   demand(!client.hasLeft, 'actions sensible', () => `${client} has left`)
   if (client.world.desk !== undefined && hearAsCaller(client, text)) return
   const serial = serialIn(text)
@@ -28,8 +35,8 @@ export function hear(client: SimClient, text: string): void {
     demand(line.receivers.length === 0, 'nobody else sees it', () => `${client} got what another has got: ${text}`)
   line.receivers.push(client)
   hearKind[line.kind](client, line, text)
-  // Held until its session was announced, or handed over with its session.
-  if (line.isEarly || (typeof line.to === 'object' && line.to !== client)) return
+  // Held until its session was announced or its array is whole, or handed over with its session.
+  if (line.isEarly || (client.hasBatches && line.kind === 'response') || (typeof line.to === 'object' && line.to !== client)) return
   const last = client.lastHeard.get(line.author) ?? -1
   demand(line.serial > last, 'order kept', () => `${client} got ${last} of ${line.author} before ${text}`)
   client.lastHeard.set(line.author, line.serial)
@@ -60,7 +67,7 @@ function hearAnswer(client: SimClient, line: WorkerLine, text: string): void {
   } else hearList(client, request, line, text)
   client.settleRequest(request)
   if (line.announces !== undefined) client.sessions.push(line.announces)
-  if (line.method === 'initialize') client.version = versionIn(text)
+  if (line.method === 'initialize') noteRevision(client, text)
   if (line.about !== undefined) client.tasks.push(line.about)
 }
 
@@ -207,9 +214,14 @@ function hearWelcome(client: SimClient, said: WorkerLine, text: string): void {
   demandRevision(client, line, said, text)
   const isFrom = client.world.mayServe(client.pool, said.author.pool) || client.world.scenario.isMixed
   demand(isFrom, 'nobody else sees it', () => `${client} got a welcome of ${said.author}: ${text}`)
-  client.version = versionIn(text)
+  noteRevision(client, text)
   const isWanted = client.version === undefined || client.version <= client.wantedVersion
   demand(isWanted, 'bytes unchanged', () => `${client} is welcomed in a version that it did not ask for: ${text}`)
+}
+
+function noteRevision(client: SimClient, text: string): void {
+  client.version = versionIn(text)
+  client.hasBatches = client.tongue === 'legacy' && text.includes('"protocolVersion":"2025-03-26"')
 }
 
 function versionIn(text: string): number | undefined {

@@ -54,6 +54,9 @@ export class SimClient {
   isDeafened = false
   isRefused = false
   #omitsNewline = false
+  #batch: ClientLine[] | undefined
+  /** It was welcomed in a revision that has arrays. */
+  hasBatches = false
   /** It has read everything that there was for it. */
   #isCaughtUp = true
 
@@ -214,7 +217,34 @@ export class SimClient {
     const { world } = this
     const line = new ClientLine(world.lines.length, this, draft)
     world.lines.push(line)
-    return this.#send(line, line.text)
+    this.#batch?.push(line)
+    return this.#batch === undefined ? this.#send(line, line.text) : line
+  }
+
+  /** What is said until `sendBatch` goes into one array. */
+  gather(): void {
+    this.#batch = []
+  }
+
+  /** One array; what would be too long goes one by one. */
+  sendBatch(): void {
+    const lines = this.#batch ?? []
+    this.#batch = undefined
+    const text = `[${lines.map((line) => line.text).join(',')}]`
+    const isArray = lines.length > 0 && text.length + 4 <= this.maxLineBytes
+    if (!isArray) {
+      for (const line of lines) this.#send(line, line.text)
+      return
+    }
+    const end = this.#omitsNewline ? '' : '\n'
+    this.hasSpoken = true
+    this.world.tell(() => `${this} writes ${text}`)
+    const sentBytes = this.sending.add(`${text}${end}`)
+    for (const line of lines) {
+      line.sentAtMs = this.world.nowMs
+      this.#unconsumed.push({ endBytes: end === '' ? Number.POSITIVE_INFINITY : sentBytes, line })
+      if (line.kind === 'request') this.#openRequest(line)
+    }
   }
 
   /** Text that is no message, or one that the bus must refuse. */
@@ -337,7 +367,8 @@ export class SimClient {
       : this.sending.sentBytes - peer.backlogBytes + peer.backlogFrom
     this.#consume(bytes)
     if (peer.isDeaf) this.isDeafened = true
-    this.#isCaughtUp = peer.outbox.isEmpty && this.pipe.isIdle && !this.#reader.isInside
+    const isAllSent = peer.outbox.isEmpty && peer.batches === undefined
+    this.#isCaughtUp = isAllSent && this.pipe.isIdle && !this.#reader.isInside
     if (!this.#isCaughtUp || this.closed !== undefined || this.hasLeft) return
     const { owed } = this
     demand(

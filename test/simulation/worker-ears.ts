@@ -164,7 +164,7 @@ function hearNotification(worker: SimWorker, line: ClientLine, text: string): vo
   if (line.innerRaw === undefined) return expect(worker, line, text, undefined, undefined)
   const innerRaw = innerIn(text)!
   expect(worker, line, text, undefined, idKey(innerRaw) === idKey(line.innerRaw) ? line.innerRaw : innerRaw)
-  const received = worker.open.get(idKey(innerRaw))
+  const received = worker.open.get(idKey(respell(innerRaw)))
   // A plain worker gets every byte as it was: what a cancel means there is nobody's promise.
   if (received === undefined || worker.world.scenario.isMixed) return
   const isOwn = received.line?.author === line.author || worker.vagueIds.has(idKey(innerRaw))
