@@ -36,7 +36,12 @@ function hearOne(client: SimClient, text: string): void {
   line.receivers.push(client)
   hearKind[line.kind](client, line, text)
   // Held until its session was announced or its array is whole, or handed over with its session.
-  if (line.isEarly || (client.hasBatches && line.kind === 'response') || (typeof line.to === 'object' && line.to !== client)) return
+  if (
+    line.isEarly ||
+    (client.hasBatches && line.kind === 'response') ||
+    (typeof line.to === 'object' && line.to !== client)
+  )
+    return
   const last = client.lastHeard.get(line.author) ?? -1
   demand(line.serial > last, 'order kept', () => `${client} got ${last} of ${line.author} before ${text}`)
   client.lastHeard.set(line.author, line.serial)

@@ -217,8 +217,10 @@ export class SimClient {
     const { world } = this
     const line = new ClientLine(world.lines.length, this, draft)
     world.lines.push(line)
-    this.#batch?.push(line)
-    return this.#batch === undefined ? this.#send(line, line.text) : line
+    if (this.#batch === undefined) return this.#send(line, line.text)
+    this.#batch.push(line)
+    if (line.kind === 'request') this.#openRequest(line)
+    return line
   }
 
   /** What is said until `sendBatch` goes into one array. */
@@ -233,7 +235,7 @@ export class SimClient {
     const text = `[${lines.map((line) => line.text).join(',')}]`
     const isArray = lines.length > 0 && text.length + 4 <= this.maxLineBytes
     if (!isArray) {
-      for (const line of lines) this.#send(line, line.text)
+      for (const line of lines) this.#sendAfterAll(line)
       return
     }
     const end = this.#omitsNewline ? '' : '\n'
@@ -243,8 +245,15 @@ export class SimClient {
     for (const line of lines) {
       line.sentAtMs = this.world.nowMs
       this.#unconsumed.push({ endBytes: end === '' ? Number.POSITIVE_INFINITY : sentBytes, line })
-      if (line.kind === 'request') this.#openRequest(line)
     }
+  }
+
+  #sendAfterAll(line: ClientLine): void {
+    const key = line.kind === 'request' ? idKey(line.idRaw!) : ''
+    const open = this.open.get(key)
+    open?.delete(line)
+    if (open?.size === 0) this.open.delete(key)
+    this.#send(line, line.text)
   }
 
   /** Text that is no message, or one that the bus must refuse. */
