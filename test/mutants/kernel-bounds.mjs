@@ -6,8 +6,8 @@ export const KERNEL_BOUNDS = [
     '7.1',
     'sessions-ownership',
     'kernel/sessions.ts',
-    'session.client.lost.add(session.id)',
-    'session.client.lost.delete(session.id)',
+    'session.driver?.lost.add(session.id)',
+    'session.driver?.lost.delete(session.id)',
     'a lost session silently begins anew',
   ),
   row(

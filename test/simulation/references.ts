@@ -13,7 +13,10 @@ const named = new WeakSet<ClientLine>()
 /** `received` is what the worker must take the cancel for. */
 export function demandNewest(worker: SimWorker, received: Received, cancel: ClientLine, text: string): void {
   const meant = received.line
-  if (meant === undefined || meant.idRaw !== cancel.innerRaw) return
+  if (meant === undefined) return
+  const isNamed = named.has(meant)
+  named.add(meant)
+  if (isNamed || meant.idRaw !== cancel.innerRaw) return
   for (const { line } of worker.open.values()) {
     if (line === undefined || line.author !== meant.author || line.idRaw !== meant.idRaw || named.has(line)) continue
     const isNewer = line.serial > meant.serial && line.serial < cancel.serial
@@ -21,7 +24,6 @@ export function demandNewest(worker: SimWorker, received: Received, cancel: Clie
     if (!isNewer || worker.spec.limits.requestTimeoutMs > 0 || worker.vagueIds.size > 0) continue
     demand(false, 'nobody else sees it', `${cancel.author} cancels ${line.text}, and ${worker} got ${text}`)
   }
-  named.add(meant)
 }
 
 const REVISIONS = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25'] as const
