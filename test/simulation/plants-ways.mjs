@@ -33,12 +33,6 @@ export const PLANTS_OF_WAYS = [
     '    if (client !== undefined && worker !== undefined) this.#unlink(request, client)\n    if (worker === undefined) return',
   ),
   plant(
-    'the id of a question that is taken at its client is used again',
-    'owed.ts',
-    'const isTaken = client.questions.has(workerKey) || ',
-    'const isTaken = ',
-  ),
-  plant(
     'a list of sessions shows those of others',
     'announcements.ts',
     "if (isForeign) edits.push({ start: element.start, end: element.cutEnd, text: '' })\n      else if",
@@ -49,12 +43,6 @@ export const PLANTS_OF_WAYS = [
     'announcements.ts',
     '      worker.claims.delete(sessionAtWorker)\n',
     '      void sessionAtWorker\n',
-  ),
-  plant(
-    'a session that was made is nobody’s',
-    'announcements.ts',
-    'if (!client.sessions.has(name)) sessions.bind(name, client, worker, id)',
-    'void sessions',
   ),
   plant(
     'a stranger may speak in a session',
@@ -81,12 +69,6 @@ export const PLANTS_OF_WAYS = [
     '',
   ),
   plant(
-    'a cancelled request stays owed',
-    'dialect-inbound.ts',
-    '    this.#board.waive(request)\n    assignment.maybeRelease(worker)',
-    '    assignment.maybeRelease(worker)',
-  ),
-  plant(
     'the pool of the configuration beats that of the connection',
     'pool-choice.ts',
     '(client.pool ?? core.spec.defaultPool)',
@@ -105,22 +87,10 @@ export const PLANTS_OF_WAYS = [
     '',
   ),
   plant(
-    'a message that waited is sent in the drain',
-    'inbound.ts',
-    "if (route.request !== undefined && !isOpen(core.phase, route.client))\n      return this.#board.refuse(route, 'shutting_down')",
-    '',
-  ),
-  plant(
     'a question is settled by every answer',
     'router.ts',
     '    core.owed.settleQuestion(question)\n    observation.settled(question, line)',
     '    observation.settled(question, line)',
-  ),
-  plant(
-    'who was asked by a dead worker answers the next one',
-    'router.ts',
-    'if (worker.generation !== question.generation || !worker.isAlive) return core.drop',
-    'if (!worker.isAlive) return core.drop',
   ),
   plant(
     'a final reply of the gateway settles nothing',
@@ -166,17 +136,10 @@ export const PLANTS_OF_WAYS = [
     'this.core.owed.send(request, line, worker)',
     'request.worker = worker',
   ),
-  plant('the last block of a queue leaves first', '../wire/outbox.ts', 'this.#queue.shift()!', 'this.#queue.pop()!'),
   plant(
     'a dialect is known by another’s sign',
     'dialects.ts',
     'return field === undefined || line.typeOf(field) === (type ?? line.typeOf(field))',
     'return field === undefined || line.typeOf(field) !== type',
-  ),
-  plant(
-    'the place of a promised worker is taken by its successor',
-    'route.ts',
-    'worker !== undefined && worker.generation === this.generation && worker.isAlive',
-    'worker !== undefined && worker.isAlive',
   ),
 ]

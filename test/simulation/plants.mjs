@@ -106,8 +106,8 @@ const FIRST_PLANTS = [
   },
   {
     name: 'messages of a client that has gone stay in the waiting room',
-    file: 'departures.ts',
-    find: 'if (request.route !== undefined) waiting.withdraw(request.route)',
+    file: 'assignment.ts',
+    find: 'this.#board.waiting.forget(client, pool.waiting)',
     replace: '',
   },
   {

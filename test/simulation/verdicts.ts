@@ -20,7 +20,7 @@ interface Account {
 }
 
 /** The bus looks at its clocks now and then: it may have taken what it saw for what was so since the look before. */
-const LOOKS = 4
+const LOOKS = 2
 /** Who holds more than the closed one by so much was to be closed first. */
 const SLACK_BYTES = 1_000
 
@@ -62,7 +62,9 @@ export class Verdicts {
     const account = this.#accounts.get(key)
     if (account === undefined) return
     const { backpressureTimeoutMs, blockingTimeoutMs } = this.#world.spec.limits
-    const patienceMs = Math.min(backpressureTimeoutMs, blockingTimeoutMs)
+    const isWorker = key.startsWith('worker')
+    // A client that holds up others has less.
+    const patienceMs = isWorker ? backpressureTimeoutMs : Math.min(backpressureTimeoutMs, blockingTimeoutMs)
     const guiltyMs = account.guiltyMs + (account.isGuilty ? this.#world.nowMs - this.#lookedAtMs : 0)
     demand(
       guiltyMs * LOOKS >= patienceMs,
