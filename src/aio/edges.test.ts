@@ -1,5 +1,6 @@
 /** An exception in an adapter ends its own call with an error, and nothing else. */
 import { expect, it } from 'vitest'
+import { verifies } from '../../test/conformance/verifies.ts'
 import {
   CLIENT,
   FakePort,
@@ -46,6 +47,7 @@ it.each<[string, FakePort, AgentSpec, string]>([
   ['hears an MCP server', new ThrowsOnFinish(), mcpAgent(), 'math_agent::tools.list'],
   ['starts a process', new FakePort(), stdioAgent({ mode: 'oneshot' }), 'reader::input'],
 ])('an adapter that throws when it %s', async (_title, port, agent, method) => {
+  verifies('8.6-edges')
   const broken: unknown[] = []
   const spawnOneshot = (): never => {
     throw cause

@@ -288,12 +288,14 @@ describe('limits', () => {
       replies.map(({ message }) => (message['error'] as { data: { reason: string } }).data.reason)
 
     it('the chain reaches its bound', () => {
+      verifies('N16-unknown')
       const { port } = pingPong(40)
       expect(port.asked).toHaveLength(33)
       expect(reasonsOf(port.replies)).toEqual(['too_deep'])
     })
 
     it('the chain ends with the last of those who may have caused it, and every worker is answered', () => {
+      verifies('N18-caused')
       const { gateway, port, traces } = pingPong(20)
       gateway.gone(CLIENT)
       expect(port.replies).toEqual([])

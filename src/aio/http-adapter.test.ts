@@ -152,6 +152,7 @@ async function ask(path: string, fields: Parameters<typeof httpAgent>[0] = {}, m
 
 describe('a stream that comes without a pause', () => {
   it('leaves the others their turns', async () => {
+    verifies('N11-turns')
     const agent = httpAgent({ endpoint: `${origin}/stream-long` })
     const { gateway, port } = workbench(new BusyPort(), [agent])
     gateway.receive(CLIENT, { method: 'extractor::input', params: { inputs: said('x') }, id: 4 }, 90)
@@ -177,6 +178,7 @@ describe('an agent that gives back what it was sent', () => {
     ['/echo-stream', 'a stream'],
     ['/echo-nested', 'a text that is JSON'],
   ])('%s: no secret comes back in %s', async (path) => {
+    verifies('N11-secrets')
     const { reply, port, traces } = await ask(path, { headers })
     const seen = JSON.stringify([reply, port.replies, traces.starts, traces.ends])
     expect(seen).toContain('[redacted]')
@@ -204,6 +206,7 @@ describe('an agent that gives back what it was sent', () => {
 
 describe('what an agent says of its own', () => {
   it('is not taken for its answer', async () => {
+    verifies('N17-ids')
     expect((await ask('/stream-questions')).reply.result).toBe('the answer')
     expect((await ask('/question')).reply.error.data).toMatchObject({ reason: 'agent_invalid_response' })
   })

@@ -109,6 +109,7 @@ describe('the place of a call', () => {
   })
 
   it('goes on from what the worker was done with a moment ago', () => {
+    verifies('N16-unknown')
     const parents = new Parents(new MemoryIds(), () => nowMs)
     const call = remembered(parents, 1, 8)
     parents.opened('3.1', call)

@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { verifies } from '../../test/conformance/verifies.ts'
 import { DEFAULT_LIMITS } from '../kernel/limits.ts'
 import type { BusConfig } from './bus-config.ts'
 import { parseConfig, readConfig } from './read.ts'
@@ -115,6 +116,7 @@ describe('a file that is right', () => {
   })
 
   it('agents that are known to speak ACP have it from the configuration, unless the file says otherwise', () => {
+    verifies('A1-configured')
     const { bus } = configOf(`{ "pools": [
       { "id": "a", "agent": "openai" }, { "id": "b", "registry": "gemini" }, { "id": "c", "agent": "registry" },
       { "id": "d", "agent": "echo" }, { "id": "e", "command": "cat" },

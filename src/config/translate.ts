@@ -81,7 +81,7 @@ function translatePool(entry: PoolEntry, general: Limits, launch: Launch, regist
   }
   const bounds = POOL_LIMIT_NAMES.map((key) => spec.limits[LIMIT_KEYS[key].name])
   const origin = 'registry' in launch ? registry : undefined
-  return { ...spec, revision: revisionOf([{ ...spec, limits: bounds }, launch, entry.aio, origin]) }
+  return { ...spec, revision: revisionOf([{ ...spec, instances: 0, limits: bounds }, launch, entry.aio, origin]) }
 }
 
 function protocolOf(entry: PoolEntry): Protocol {

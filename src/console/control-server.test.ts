@@ -1,5 +1,6 @@
 import { Duplex } from 'node:stream'
 import { expect, test } from 'vitest'
+import { verifies } from '../../test/conformance/verifies.ts'
 import { ControlError, type ControlMethods, serveControl } from './control-server.ts'
 
 /** A connection whose other end is the test. */
@@ -41,6 +42,7 @@ const METHODS: ControlMethods = {
 }
 
 test.each(['throws', 'rejects'])('an exception of a method that %s is answered and told', async (method) => {
+  verifies('8.6-edges')
   const { answer, troubles } = await ask(METHODS, `{"id":1,"method":"${method}"}`)
   expect(answer).toMatchObject({ id: 1, error: { code: -32603, data: { reason: 'internal_error' } } })
   expect(JSON.stringify(answer)).not.toContain('it is broken')

@@ -93,6 +93,7 @@ export class Assignment {
       return this.#board.refuse(route, 'no_worker', detailOf(pool))
     const introduction = route.client.introductions.get(pool.spec.id)
     route.pool = other
+    route.passed = [...route.passed, pool]
     route.introducedBy = introduction ?? route.introducedBy
     router.proceed(route)
   }

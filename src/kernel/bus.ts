@@ -8,7 +8,7 @@ import { callerOf } from './calls.ts'
 import { Core } from './core.ts'
 import type { DialectTable } from './dialect-table.ts'
 import { Dialects } from './dialects.ts'
-import type { Action, BusEvent, Write } from './events.ts'
+import type { Action, BusEvent, WorkerProcessId, Write } from './events.ts'
 import { faultLine, faultOf } from './faults.ts'
 import { Flow } from './flow.ts'
 import { FIXED } from './limits.ts'
@@ -212,9 +212,11 @@ export class Bus {
     if (isFinal) this.#maybeFinish(client)
   }
 
-  /** Whether what the gateway says to this client would wait. */
-  isFull(client: ClientId): boolean {
-    return this.#core.clients.get(client)?.outbox.isFull === true
+  /** Whether what the gateway says to this caller would wait. */
+  isFull(caller: ClientId | WorkerProcessId): boolean {
+    if (typeof caller === 'number') return this.#core.clients.get(caller)?.outbox.isFull === true
+    const worker = this.#core.workers.get(caller.worker)
+    return worker?.generation === caller.generation && worker.outbox.isFull
   }
 
   #clientWrote(client: Client, pendingBytes: number): void {
@@ -298,7 +300,11 @@ export class Bus {
     this.#core.spec = spec
     const retired: Pool[] = []
     for (const pool of [...this.#core.pools.values()]) {
-      if (wanted.get(pool.spec.id)?.revision === pool.spec.revision) continue
+      const next = wanted.get(pool.spec.id)
+      if (next?.revision === pool.spec.revision && next.instances >= pool.spec.instances) {
+        this.#supervisor.growPool(pool, next)
+        continue
+      }
       this.#core.pools.delete(pool.spec.id)
       this.#core.log('info', 'pool retires', { pool: pool.spec.id })
       retired.push(pool)

@@ -144,7 +144,7 @@ export class DialectInbound {
     const isOwn = pool.spec.sharing === 'isolated'
     if (isOwn) worker.dialect = dialect
     worker.dialect ??= dialect
-    const introduction = this.#introductionOf(route)
+    const introduction = introductionTo(route, route.pool)
     introduction.dialect = dialect!
     if (worker.isProven && dialect!.table.probe !== undefined) introduction.isWelcomed = true
     const known = introduction.bonds.get(worker)
@@ -170,15 +170,6 @@ export class DialectInbound {
     introduction.home = bond
     if (before === undefined || before.isCurrent) return
     introduction.leave(before)
-  }
-
-  #introductionOf({ client, pool, dialect, introducedBy }: Route): Introduction {
-    const known = client.introductions.get(pool.spec.id)
-    if (known !== undefined) return known
-    const introduction = new Introduction(client, dialect!)
-    if (introducedBy !== undefined) introduction.takeOver(introducedBy)
-    client.introductions.set(pool.spec.id, introduction)
-    return introduction
   }
 
   /** Behind one client there may be many that come and go; what is over for them must not count as in use for ever. */
@@ -265,6 +256,8 @@ export class DialectInbound {
   #record({ introduction }: Bond, route: Route): void {
     introduction.initialize = splice(route.line, this.#board.cuts(route.line, introduction.dialect.table))
     introduction.version = versionOf(route)
+    // When those are well again, their workers hear it too.
+    for (const pool of route.passed) introductionTo(route, pool).takeOver(introduction)
   }
 
   /** Servers that the client itself offers to the session. */
@@ -303,6 +296,15 @@ export class DialectInbound {
     }
     this.#board.core.drop('late_progress')
   }
+}
+
+function introductionTo({ client, dialect, introducedBy }: Route, pool: Pool): Introduction {
+  const known = client.introductions.get(pool.spec.id)
+  if (known !== undefined) return known
+  const introduction = new Introduction(client, dialect!)
+  if (introducedBy !== undefined) introduction.takeOver(introducedBy)
+  client.introductions.set(pool.spec.id, introduction)
+  return introduction
 }
 
 function isWaitingFor({ route }: Request, pool: Pool): boolean {

@@ -272,7 +272,7 @@ export class Handshakes {
   /** The handshake that asked for `version` has been answered. */
   answered(worker: Worker, dialect: Dialect, version: number | undefined, line: Envelope): void {
     worker.askedVersion = undefined
-    if (!line.has(FIELD.result)) {
+    if (!line.has(FIELD.result) || isOfAnother(worker, dialect, version, line)) {
       if (!worker.isProven) worker.dialect = worker.pool.dialect
       return this.#release(worker)
     }
@@ -305,6 +305,12 @@ export class Handshakes {
       this.#board.waiting.reopen(held)
     })
   }
+}
+
+/** Many servers answer any handshake with their own: a number that is answered with a word proves no dialect of numbers. */
+function isOfAnother({ pool }: Worker, dialect: Dialect, asked: number | undefined, line: Envelope): boolean {
+  if (asked === undefined || pool.spec.protocol === dialect.table.protocol) return false
+  return line.typeOf(FIELD.resultProtocolVersion) === 'string'
 }
 
 /** A welcome that names no version is one of the version that was asked for. */

@@ -91,7 +91,8 @@ export class Inbound {
 
   #timeOut(request: Request): void {
     const { client, worker, row } = request
-    if (client === undefined || (worker !== undefined && row?.isLongLived)) return
+    // A subscription that the bus keeps for all is answered at once; only one that is the request itself runs on.
+    if (client === undefined || (worker !== undefined && row?.isLongLived && row.local === undefined)) return
     if (worker === undefined) return this.#board.settle(request, 'request_timeout')
     this.#board.core.owed.disown(request)
     this.#board.tellCancelled(request)

@@ -10,7 +10,7 @@ import type { PoolSpec } from './vocabulary.ts'
 import { WaitingLine } from './waiting.ts'
 
 export class Pool {
-  readonly spec: PoolSpec
+  spec: PoolSpec
   readonly workers: Worker[] = []
   /** Messages for which no worker was ready, and those that wait for a lease. */
   readonly waiting: WaitingLine

@@ -14,6 +14,8 @@ import type { Timer } from './timers.ts'
 import type { SessionId } from './vocabulary.ts'
 import type { WaitingLine } from './waiting.ts'
 
+const NONE: readonly Pool[] = []
+
 export class Route {
   readonly client: Client
   line: Envelope
@@ -28,6 +30,8 @@ export class Route {
   innerSession: SessionId | undefined
   /** What its client has said to the pool in whose place this one serves. */
   introducedBy: Introduction | undefined
+  /** The pools in whose place this one serves. */
+  passed: readonly Pool[] = NONE
   /** The worker that it was promised while it waited, and its process. */
   worker: Worker | undefined
   generation = 0

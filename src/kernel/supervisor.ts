@@ -55,11 +55,22 @@ export class Supervisor {
   addPool(spec: PoolSpec): Pool {
     const pool = new Pool(spec, this.#dialects)
     this.#core.pools.set(spec.id, pool)
-    for (let i = 0; i < spec.instances; i++) {
-      const worker = this.addWorker(pool)
-      if (!spec.isLazy) this.step(worker, 'retry')
-    }
+    this.#addWorkers(pool, spec.instances)
     return pool
+  }
+
+  /** The pool is to have more workers and is the same otherwise: those that run stay (contract 7.5). */
+  growPool(pool: Pool, spec: PoolSpec): void {
+    const more = spec.instances - pool.spec.instances
+    pool.spec = spec
+    this.#addWorkers(pool, Math.min(more, spec.maxInstances - pool.workers.length))
+  }
+
+  #addWorkers(pool: Pool, count: number): void {
+    for (let i = 0; i < count; i++) {
+      const worker = this.addWorker(pool)
+      if (!pool.spec.isLazy) this.step(worker, 'retry')
+    }
   }
 
   /** Somebody wants a worker of the pool: one that starts on demand does so now. */

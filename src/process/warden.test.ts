@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { verifies } from '../../test/conformance/verifies.ts'
 import { type Compiled, compile } from '../../test/fixtures/process/compile.ts'
 import { killHard, processesWorkingIn } from '../../test/support/processes.ts'
 import { isGroupAlive, killGroup } from './group.ts'
@@ -116,6 +117,7 @@ describe.runIf(process.platform === 'linux')('5.4 the bus is killed while it sta
   }
 
   it(`no worker is left, however early: ${KILLS} kills`, { timeout: 120_000 }, async () => {
+    verifies('5.4-guarded')
     for (let kills = 0; kills < KILLS; kills += AT_A_TIME) {
       for (let count = 0; count < AT_A_TIME; count++) await killAtStart()
       expect(await until(() => processesWorkingIn(folder).length === 0, 15_000)).toBe(true)

@@ -152,6 +152,7 @@ describe('a path that is not a file of ours', () => {
   }
 
   it.each(Object.keys(PLACES))('%s keeps its mode, and the store says what is wrong', async (what) => {
+    verifies('T6-own')
     const target = PLACES[what]!(path)
     chmodSync(target, 0o755)
     const store = await open()

@@ -86,6 +86,7 @@ describe.each([
     const inOrder = Array.from({ length: CALLS }, (_each, index) => CALLS - index)
 
     it('comes in pages, each call once and in order of start', async () => {
+      verifies('T4-long')
       const pages = await pagesOf(await long(), 'get', { trace_id: TRACE })
       expect(pages.length).toBeGreaterThan(2)
       expect(pages.flatMap(({ calls }) => calls.map(({ id }: { id: number }) => id))).toEqual(inOrder)

@@ -17,6 +17,7 @@ import { dirname, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { verifies } from '../../test/conformance/verifies.ts'
 import { type Compiled, compile } from '../../test/fixtures/process/compile.ts'
 import { MAX_SOCKET_PATH_BYTES } from './address.ts'
 import type { Listener } from './listener.ts'
@@ -199,6 +200,7 @@ describe('8.6 the lock', () => {
     ['a folder', (lock) => mkdirSync(lock)],
     ['a symbolic link', (lock) => symlinkSync('/etc/passwd', lock)],
   ])('%s in its place is refused at once and left alone', async (_what, put) => {
+    verifies('8.6-plain')
     const lock = `${path}.lock`
     put(lock)
     const thenSec = Date.now() / 1_000 - 3_600

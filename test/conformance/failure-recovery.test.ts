@@ -65,6 +65,45 @@ describe('a worker goes', () => {
     await eventually('the grandchild to be gone', () => !isAlive(result.grandchild), 6_000)
   })
 
+  test('7.1 a lost session is told of once; then its name is new and goes to the next worker', async () => {
+    verifies('7.1-told-once', '7.1-session-lost', '6.1-new-session')
+    const bus = await startBus({ config: config(pool('dies-on-request', { instances: 2 })) })
+    await bus.allReady()
+    const client = await bus.connect()
+    const { pid } = (await client.ask({ id: 1, method: 'm', sessionId: 's' })).result
+    await client.ask({ id: 2, method: 'die', sessionId: 's' })
+    const lost = { code: -32002, data: { reason: 'session_lost', sessionId: 's' } }
+    expect(await client.ask({ id: 3, method: 'm', sessionId: 's' })).toMatchObject({ error: lost })
+    const { result } = await client.ask({ id: 4, method: 'm', sessionId: 's' })
+    expect(result.pid).not.toBe(pid)
+    expect((await client.ask({ id: 5, method: 'm', sessionId: 's' })).result.pid).toBe(result.pid)
+    await client.ask({ id: 6, method: 'die', sessionId: 's' })
+    expect(await client.ask({ id: 7, method: 'm', sessionId: 's' })).toMatchObject({ error: lost })
+    expect(await client.ask({ id: 8, method: 'm', sessionId: 's' })).toMatchObject({ result: {} })
+  })
+
+  test('7.1 each of several sessions is told of, in params too; a notification is not told', async () => {
+    verifies('7.1-told-once', 'promise-not-silent')
+    const bus = await startBus({ config: config(pool('dies-on-request')) })
+    const [client, other] = [await bus.connect(), await bus.connect()]
+    for (const name of ['a', 'b', 'c']) await client.ask({ id: name, method: 'm', sessionId: name })
+    await client.ask({ id: 1, method: 'die' })
+    client.send({ method: 'm', sessionId: 'a' })
+    client.send({ method: 'm', params: { sessionId: 'b' } })
+    const isLost = (sessionId: string) => ({ error: { data: { reason: 'session_lost', sessionId } } })
+    expect(await client.ask({ id: 2, method: 'm', sessionId: 'a' })).toMatchObject(isLost('a'))
+    expect(await client.ask({ id: 3, method: 'm', params: { sessionId: 'b' } })).toMatchObject(isLost('b'))
+    expect(await client.ask({ id: 4, method: 'm', sessionId: 'a', params: { sessionId: 'c' } })).toMatchObject(
+      isLost('c'),
+    )
+    for (const name of ['a', 'b', 'c'])
+      expect(await client.ask({ id: name, method: 'm', sessionId: name })).toMatchObject({ result: {} })
+    expect((await bus.status()).dropped).toEqual({ session_lost: 2 })
+    expect(await other.ask({ id: 5, method: 'm', sessionId: 'a' })).toMatchObject({
+      error: { data: { reason: 'session_not_owned' } },
+    })
+  })
+
   test('7.1 a stdout that ends counts as exit', async () => {
     verifies('7.1-stdout-eof', '7.1-worker-exited')
     const bus = await startBus({ config: config(pool('closes-stdout')) })

@@ -84,6 +84,22 @@ describe('clients, sessions, pending', () => {
     await client.staysQuiet(800)
   })
 
+  test('8.3 a bus that was stopped over every deadline blames nobody when it goes on', async () => {
+    verifies('8.3-absent')
+    const worker = { ...pool('slow'), hang_timeout_sec: 2 }
+    const bus = await startBus({ config: config(worker, { request_timeout_sec: 3 }) })
+    const client = await bus.connect()
+    const [before] = (await bus.status()).workers
+    client.send({ id: 1, method: 'm', params: { ms: 1_500 } })
+    await client.ask({ id: 2, method: 'm', params: { ms: 0 } })
+    bus.signal('SIGSTOP')
+    await new Promise((resolve) => setTimeout(resolve, 6_000))
+    bus.signal('SIGCONT')
+    expect(await client.next()).toMatchObject({ id: 1, result: {} })
+    const [after] = (await bus.status()).workers
+    expect(after).toMatchObject({ pid: before!.pid, generation: before!.generation })
+  })
+
   test('8.1 request_timeout_sec is off by default', async () => {
     verifies('8.1-defaults', '8.1-request-timeout')
     const bus = await startBus({ config: config(pool('slow')) })

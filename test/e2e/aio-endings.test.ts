@@ -91,6 +91,7 @@ describe('somebody goes', () => {
   })
 
   test('agents that call each other without end and without context: they stop at 32 levels, or with their client', async () => {
+    verifies('N16-unknown', 'N18-caused')
     const workspace = testWorkspace()
     const bus = await startBus({
       config: { pools: [agent('chief'), agent('clerk')], aio },

@@ -1,6 +1,7 @@
 /** An agent that asks back in the middle of a call hears an answer at once, and its question is never taken for one. */
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { verifies } from '../conformance/verifies.ts'
 import { type Bus, launch } from '../support/bus.ts'
 import { Workspace } from '../support/workspace.ts'
 
@@ -46,6 +47,7 @@ describe.each(['shared', 'isolated', 'lease', 'plain'])('a %s agent', (pool) => 
     test.each(['sampling/createMessage', 'roots/list', 'elicitation/create', 'no/such'])(
       `hears that nobody answers %s, asked with ${id}`,
       async (question) => {
+        verifies('N17-answered', 'N17-ids')
         const code = pool === 'plain' ? -32603 : -32601
         expect(await heard(pool, { question, same })).toMatchObject({ error: { code } })
       },

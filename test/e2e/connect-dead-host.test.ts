@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
+import { verifies } from '../conformance/verifies.ts'
 import { startBus } from '../support/bus.ts'
 import { config } from '../support/pools.ts'
 import { descendantsOf, isAlive } from '../support/processes.ts'
@@ -50,6 +51,7 @@ function startHost(workspace: Workspace, kind: 'pipes' | 'socket pairs', ...args
 test.each(['pipes', 'socket pairs'] as const)(
   '7.3 a host on %s that is killed while a permission is pending: cancelled, and the turn gets its cancel',
   async (kind) => {
+    verifies('6.10.2-dead-host')
     const pool = { id: 'agent', command: process.execPath, args: [AGENT], protocol: 'acp' }
     const bus = await startBus({ config: config(pool) })
     const host = startHost(bus.workspace, kind, '--unix', bus.workspace.path('bus.sock'))

@@ -68,6 +68,7 @@ describe('with a bus that runs', () => {
   })
 
   test('6.3 a pool that the bus does not have: its own words are the answer to the first request', async () => {
+    verifies('6.10.3-first-request')
     const shim = shimTo(bus(), '--pool', 'ecko')
     expect(await shim.host.ask({ id: 7, method: 'initialize' })).toMatchObject({
       id: 7,
@@ -212,6 +213,7 @@ describe('which bus', () => {
     ['nothing is at the socket', ['--unix', 'none.sock']],
     ['nobody listens at the port', ['--tcp', '127.0.0.1:1']],
   ])('6.10 %s: the first request of the host is answered with how to start one, then exit 1', async (_case, args) => {
+    verifies('6.10.3-first-request')
     const shim = startShim(testWorkspace(), ...args)
     shim.host.sendRaw('{"method":"hello"}\n{"id":"a\\u0041","meth')
     shim.host.sendRaw('od":"initialize"}\n')

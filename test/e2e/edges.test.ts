@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { openDatabase } from '../../src/trace/sqlite.ts'
+import { verifies } from '../conformance/verifies.ts'
 import { startBus, testWorkspace } from '../support/bus.ts'
 import { connectUnix } from '../support/line-client.ts'
 import { config, pool } from '../support/pools.ts'
@@ -36,6 +37,7 @@ const GARBAGE: Readonly<Record<string, string>> = {
 
 describe('the control socket', () => {
   test('8.6 answers whatever it is asked with an error, and goes on', async () => {
+    verifies('8.6-answers')
     const bus = await startBus({ config: { pools: [agent('reader')], aio } })
     for (const [title, line] of Object.entries(GARBAGE)) {
       const control = await connectUnix(bus.control)
@@ -57,6 +59,7 @@ describe('the control socket', () => {
 
 describe('files in the way', () => {
   test('8.6 a pipe or junk among the records of running buses holds up neither the start nor a question', async () => {
+    verifies('8.6-plain')
     const workspace = testWorkspace()
     const folder = join(workspace.home, '.stdio-bus')
     mkdirSync(folder)
@@ -70,6 +73,7 @@ describe('files in the way', () => {
   })
 
   test('8.6 a pipe in the place of the lock of a socket: the start is refused, and says why', async () => {
+    verifies('8.6-plain')
     const workspace = testWorkspace()
     execFileSync('mkfifo', [workspace.path('bus.sock.lock')])
     const bus = await startBus({ config: config(pool('echo')), workspace, unready: true })
@@ -80,6 +84,7 @@ describe('files in the way', () => {
 
 describe('one-shot agents', () => {
   test('7.5 a reload that removes the pool of a call that waits: the call gets its error', async () => {
+    verifies('N19-waiting')
     const workspace = testWorkspace()
     const voice = { ...oneshot('voice', 'hang'), instances: 1 }
     const bus = await startBus({ config: { pools: [agent('reader'), voice], aio }, workspace })
@@ -100,6 +105,7 @@ describe('one-shot agents', () => {
 
 describe('reloads', () => {
   test('7.5 of two at once the last file wins, and both are answered', async () => {
+    verifies('7.5-last')
     const workspace = testWorkspace()
     const bus = await startBus({ config: config(pool('echo', { id: 'old' })), workspace })
     // The first has to wait: somebody else is busy with the trace store that its agents need.

@@ -7,6 +7,7 @@ import { type ClientContext, type ContentBlock, client, methods, ndJsonStream } 
 import { afterEach, describe, expect, it } from 'vitest'
 import { done, finish, type Step, says, text } from '../../src/agents/demo-endpoint/reply.ts'
 import { type Endpoint, type Script, startEndpoint } from '../../src/agents/demo-endpoint/server.ts'
+import { verifies } from '../conformance/verifies.ts'
 import { type Bus, startBus } from '../support/bus.ts'
 import { until } from './openai-agent-harness.ts'
 
@@ -132,6 +133,7 @@ describe('through the daemon', () => {
   })
 
   it('5.4 the variables of the agent reach it from the environment of the bus, those of the pool win', async () => {
+    verifies('5.4-agent-variables')
     endpoint = await startEndpoint({ script: () => says('yes') })
     const env = { OPENAI_BASE_URL: endpoint.url, OPENAI_API_KEY: 'sk-of-the-bus', OPENAI_MODEL: 'of-the-bus' }
     const pool = { id: 'chat', agent: 'openai', env: { OPENAI_MODEL: 'of-the-pool' } }

@@ -6,6 +6,7 @@ import { type McpServer, methods } from '@agentclientprotocol/sdk'
 import { afterEach, describe, expect, it } from 'vitest'
 import { calls, fails, type Reply, says } from '../../src/agents/demo-endpoint/reply.ts'
 import type { Script } from '../../src/agents/demo-endpoint/server.ts'
+import { verifies } from '../conformance/verifies.ts'
 import { allow, type Harness, type HarnessOptions, startHarness } from './openai-agent-harness.ts'
 
 let harness: Harness
@@ -41,6 +42,7 @@ describe('a conversation that has outgrown the context of the model', () => {
       { steps: [{ event: { error: { message: `litellm.ContextWindowExceededError: ${words}` } } }] },
     ],
   ])('goes on without its oldest turns: %s', async (_title, refused) => {
+    verifies('O4-overflow')
     await start(narrow(refused))
     const session = await harness.newSession()
     for (let count = 0; count < 12; count++) {

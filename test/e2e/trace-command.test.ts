@@ -141,6 +141,7 @@ describe('a trace that is long', () => {
   const CALLS = 1_500
 
   test('comes in pages over a door and the control socket; commands put them together', async () => {
+    verifies('T4-long')
     const bus = await startBus({ config: { pools: [agent('reader')], aio: { store: { path: 'traces.db' } } } })
     const client = await bus.connect()
     const value = 'x'.repeat(2_000)

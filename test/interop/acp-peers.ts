@@ -16,6 +16,13 @@ export function acpPool({ args = [], ...more }: { args?: readonly string[]; [key
   return { id: 'agent', command: process.execPath, args: [AGENT, ...args], instances: 1, ...more }
 }
 
+const RAW = fileURLToPath(new URL('../fixtures/acp/raw.mjs', import.meta.url))
+
+/** A pool of the agent without an SDK; see there for its arguments. */
+export function rawPool({ args = [], ...more }: { args?: readonly string[]; [key: string]: unknown } = {}) {
+  return { id: 'agent', command: process.execPath, args: [RAW, ...args], instances: 1, ...more }
+}
+
 const { agent: A, client: C } = acp.methods
 
 export type Ask = (method: string, params: Message) => unknown

@@ -111,6 +111,57 @@ describe('isolated', () => {
 })
 
 describe('lease', () => {
+  test('the server is offered what all clients of the pool can do; what the holder cannot is answered for it', async () => {
+    verifies('M5-lease')
+    const bus = await startBus({ config: puppet({ sharing: 'lease' }) })
+    const clients = [await bus.connect(), await bus.connect()]
+    const offers = [
+      { sampling: { tools: {}, context: {} }, elicitation: { form: {}, url: {} }, roots: { listChanged: true } },
+      { sampling: { tools: {} }, elicitation: { form: {} } },
+    ]
+    for (const [n, client] of clients.entries()) await client.ask(initializeLine(0, '2025-11-25', offers[n]!))
+    const { pid } = (await bus.status()).workers[0]!
+    process.kill(pid, 'SIGKILL')
+    await bus.statusWhere(
+      'it is back',
+      ({ workers: [worker] }) => worker!.generation === 2 && worker!.state === 'ready',
+    )
+    await settled(...clients)
+    const told = heard(bus).filter(({ method }) => method === 'initialize')
+    expect(told.at(-1).params.capabilities).toEqual({ sampling: { tools: {} }, elicitation: { form: {} } })
+    const questions = ['sampling/createMessage', 'elicitation/create', 'roots/list'].map((method) => ({
+      id: method,
+      method,
+    }))
+    clients[1]!.send(call('c', [...questions, DONE]))
+    const asked = (await clients[1]!.take(3)).map(({ method, id }) => method ?? id)
+    expect(asked).toEqual(['sampling/createMessage', 'elicitation/create', 'c'])
+    const answer = await hears(bus, 'the answer', ({ id, method }) => id === 'roots/list' && method === undefined)
+    expect(answer).toMatchObject({ error: { code: -32601, data: { reason: 'not_offered' } } })
+  })
+
+  test('a server that was offered more by the first client asks the second for nothing that it cannot do', async () => {
+    verifies('M5-lease')
+    const bus = await startBus({ config: puppet({ sharing: 'lease' }) })
+    const [able, unable, silent] = [await bus.connect(), await bus.connect(), await bus.connect()]
+    await able.ask(initializeLine(0, '2025-11-25', { sampling: {}, roots: {} }))
+    await settled(able)
+    expect(heard(bus).find(({ method }) => method === 'initialize').params.capabilities).toEqual({
+      sampling: {},
+      roots: {},
+    })
+    await unable.ask(initializeLine(0, '2025-11-25', {}))
+    for (const [n, client] of [unable, silent].entries()) {
+      client.send(call('c', [{ id: `s${n}`, method: 'sampling/createMessage', params: {} }, DONE]))
+      expect(await client.answerTo('c')).toMatchObject({ result: {} })
+      const answer = await hears(bus, 'the answer', ({ id }) => id === `s${n}`)
+      expect(answer).toMatchObject({ error: { code: -32601 } })
+      expect(client.lines.some((line) => line.includes('sampling'))).toBe(false)
+    }
+    able.send(call('c', [{ id: 'able', method: 'sampling/createMessage', params: {} }, DONE]))
+    expect(await able.next()).toMatchObject({ id: 'able', method: 'sampling/createMessage' })
+  })
+
   test('the handshake and other answers of the bus take no lease', async () => {
     const bus = await startBus({ config: puppet({ sharing: 'lease' }) })
     const clients = await greeted(bus, 4)

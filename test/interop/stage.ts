@@ -5,8 +5,8 @@
 import { DIALECTS } from '../../src/dialects/index.ts'
 import { Bus } from '../../src/kernel/bus.ts'
 import type { Action, BusEvent } from '../../src/kernel/events.ts'
-import { DEFAULT_LIMITS } from '../../src/kernel/limits.ts'
-import type { ClientId, PoolSpec, WorkerId } from '../../src/kernel/vocabulary.ts'
+import { DEFAULT_LIMITS, type Limits } from '../../src/kernel/limits.ts'
+import type { BusSpec, ClientId, PoolSpec, WorkerId } from '../../src/kernel/vocabulary.ts'
 import type { Message } from '../support/line-client.ts'
 
 const POOL: PoolSpec = {
@@ -30,13 +30,33 @@ export class Stage {
   readonly atWorker = new Map<number, Message[]>()
   readonly atClient = new Map<number, Message[]>()
   readonly #bus: Bus
+  /** How workers were asked to end, in order, and the clients that are not read from now. */
+  readonly stops: { readonly worker: number; readonly how: string }[] = []
+  readonly paused = new Set<number>()
+  readonly #limits: Partial<Limits>
   readonly #generations = new Map<number, number>()
   #clients = 0
 
-  constructor(pool: Partial<PoolSpec>) {
-    const spec = { pools: [{ ...POOL, ...pool }], defaultPool: undefined, limits: DEFAULT_LIMITS }
-    this.#bus = new Bus(spec, DIALECTS, () => 0.5)
+  /** Messages that name no pool go to the first one; the limits are those of the bus and of every pool. */
+  constructor(pools: Partial<PoolSpec> | readonly Partial<PoolSpec>[], limits: Partial<Limits> = {}) {
+    this.#limits = limits
+    this.#bus = new Bus(this.#spec(pools), DIALECTS, () => 0.5)
     this.#perform(this.#bus.start(this.nowMs))
+  }
+
+  #spec(pools: Partial<PoolSpec> | readonly Partial<PoolSpec>[]): BusSpec {
+    const list = (Array.isArray(pools) ? pools : [pools]) as readonly Partial<PoolSpec>[]
+    const specs = list.map((pool) => ({
+      ...POOL,
+      ...pool,
+      limits: { ...POOL.limits, ...this.#limits, ...pool.limits },
+    }))
+    return { pools: specs, defaultPool: specs[0]!.id, limits: { ...DEFAULT_LIMITS, ...this.#limits } }
+  }
+
+  /** Another configuration takes the place of this one. */
+  reload(pools: Partial<PoolSpec> | readonly Partial<PoolSpec>[]): void {
+    this.#apply({ type: 'reload', spec: this.#spec(pools) })
   }
 
   get snapshot() {
@@ -54,13 +74,18 @@ export class Stage {
     this.#apply({ type: 'client-closed', client: client as ClientId })
   }
 
+  /** The client ends its writing side. */
+  endWriting(client: number): void {
+    this.#apply({ type: 'client-ended', client: client as ClientId })
+  }
+
   /** The client sends a message. */
   send(client: number, message: object): void {
     this.#apply({ type: 'client-received', client: client as ClientId, bytes: lineOf(message) })
   }
 
-  /** The worker writes a message. */
-  say(worker: number, message: object): void {
+  /** The worker writes a message, or these bytes. */
+  say(worker: number, message: object | string): void {
     const generation = this.#generations.get(worker)!
     this.#apply({ type: 'worker-received', worker: worker as WorkerId, generation, bytes: lineOf(message) })
   }
@@ -98,6 +123,11 @@ export class Stage {
 
   #perform(actions: readonly Action[]): void {
     const spawns = actions.filter((action) => action.do === 'spawn-worker')
+    for (const action of actions) {
+      if (action.do === 'stop-worker') this.stops.push({ worker: action.worker, how: action.how })
+      if (action.do === 'pause-client') this.paused.add(action.client)
+      if (action.do === 'resume-client') this.paused.delete(action.client)
+    }
     this.#carry()
     for (const { worker, generation } of spawns) {
       this.#generations.set(worker, generation)
@@ -116,6 +146,6 @@ export class Stage {
   }
 }
 
-function lineOf(message: object): Buffer {
-  return Buffer.from(`${JSON.stringify(message)}\n`)
+function lineOf(message: object | string): Buffer {
+  return Buffer.from(typeof message === 'string' ? message : `${JSON.stringify(message)}\n`)
 }

@@ -8,6 +8,7 @@ import { FAULT_CODES } from '../../src/aio/faults.ts'
 import { MAX_DEPTH } from '../../src/aio/parents.ts'
 import { FAULTS } from '../../src/kernel/faults.ts'
 import { callOn } from './call-speech.ts'
+import { hasCallLostWorker } from './causes.ts'
 import { type CallRecord, ClientLine, idIn, idKey, serialIn, WorkerLine } from './line.ts'
 import type { SimClient } from './sim-client.ts'
 import type { Received, SimWorker } from './sim-worker.ts'
@@ -162,8 +163,8 @@ export function isKnownFault(reason: string, code: number): boolean {
 
 const JUSTIFIED: Readonly<Record<string, (world: World, call: CallRecord) => boolean>> = {
   shutting_down: (world) => world.isStopping,
-  worker_exited: (world) => world.deaths > 0,
-  worker_stalled: (world) => world.deaths > 0,
+  worker_exited: (world, call) => hasCallLostWorker(world, call, (worker) => worker.endedAtMs),
+  worker_stalled: (world, call) => hasCallLostWorker(world, call, (worker) => worker.stalledAtMs),
   agent_timeout: (world, call) => world.nowMs - call.startedMs >= call.timeoutMs,
   unknown_agent: (world, call) => world.hasReloaded || world.desk!.agents.every(({ name }) => name !== call.agent),
   too_many_pending: (world) => world.spec.limits.maxPendingPerClient < 4_096,

@@ -6,6 +6,7 @@
  */
 import { FAULTS, type Reason } from '../../src/kernel/faults.ts'
 import { hearAsCaller, isKnownFault } from './call-ears.ts'
+import { type Detail, isJustified } from './causes.ts'
 import { type ClientLine, idIn, idKey, serialIn, WorkerLine } from './line.ts'
 import { demandRevision } from './references.ts'
 import type { SimClient } from './sim-client.ts'
@@ -140,7 +141,7 @@ interface BusLine {
   readonly jsonrpc: string
   readonly id: unknown
   readonly result?: unknown
-  readonly error?: { readonly code: number; readonly data: { readonly reason: Reason } }
+  readonly error?: { readonly code: number; readonly data: { readonly reason: Reason } & Detail }
 }
 
 /** What the bus answers in its own name. */
@@ -168,7 +169,7 @@ function hearBus(client: SimClient, text: string): void {
   if (isClosing(client, reason, message.id)) return
   const line = client.settleId(idKey(idRaw), text)
   if (line !== undefined && line === client.introduction) reintroduce(client)
-  const isTrue = line === undefined || isJustified(client, reason, line)
+  const isTrue = line === undefined || isJustified(client, reason, line, message.error.data)
   demand(isTrue, 'justified', () => `${client} got ${reason} for ${line?.text}: ${text}`)
 }
 
@@ -186,28 +187,6 @@ function isClosing(client: SimClient, reason: Reason, id: unknown): boolean {
   demand(!client.isRefused, 'answered once', () => `${client} is told twice that it is closed`)
   client.isRefused = true
   return true
-}
-
-/** Whether the reason can be true, as far as the world knows. */
-function isJustified(client: SimClient, reason: Reason, line: ClientLine): boolean {
-  const check = JUSTIFIED[reason]
-  return check === undefined || client.world.scenario.isMixed || check(client, line)
-}
-
-const JUSTIFIED: Partial<Record<Reason, (client: SimClient, line: ClientLine) => boolean>> = {
-  shutting_down: ({ world }) => world.isStopping,
-  worker_exited: ({ world }) => world.deaths > 0,
-  worker_stalled: ({ world }) => world.deaths > 0,
-  session_lost: ({ world }) => world.deaths > 0,
-  request_timeout: ({ world }, line) => {
-    const waitedMs = world.nowMs - line.sentAtMs
-    return world.timeoutsMs.some((timeoutMs) => timeoutMs > 0 && timeoutMs <= waitedMs)
-  },
-  session_not_owned: ({ named, world }, line) =>
-    line.sessions.some((name) => !named.has(name) || name.startsWith('common') || world.contested.has(name)),
-  too_many_pending: ({ world }) => world.spec.limits.maxPendingPerClient < 4_096,
-  pool_required: ({ addressing, world }) => addressing === 'none' && world.spec.defaultPool === undefined,
-  unknown_pool: ({ world }, line) => world.hasReloaded || line.pool === 'nowhere',
 }
 
 /** The worker's answer to the handshake of the bus, under the client's own id. */

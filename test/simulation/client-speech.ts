@@ -62,6 +62,7 @@ export function call(client: SimClient, method: string, what: Call): ClientLine 
   const line = client.say(draft)
   line.sessions = what.names ?? (what.sessionId === undefined ? [] : [what.sessionId])
   line.pool = pool
+  for (const name of line.sessions) client.noteName(name)
   return line
 }
 
@@ -177,7 +178,9 @@ function inSession(method: string, isRequest = true): Say {
 }
 
 function callNew(client: SimClient): void {
-  call(client, client.world.chance.is(0.9) ? 'session/new' : 'session/fork', { params: ',"cwd":"/","mcpServers":[]' })
+  const method = client.world.chance.is(0.9) ? 'session/new' : 'session/fork'
+  const { serial } = call(client, method, { params: ',"cwd":"/","mcpServers":[]' })
+  client.everNamed.add(`the one of ${serial}`)
 }
 
 function callLoad(client: SimClient): void {

@@ -12,7 +12,9 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const TSC = join(ROOT, 'node_modules/typescript/bin/tsc')
 const FOLDERS = ['src/wire', 'src/kernel', 'src/dialects', 'src/aio', 'test/simulation']
 /** What joins the gateway to the kernel. */
-const FILES = ['gateway-port', 'internal-client', 'odd-ids', 'port-exchange'].map((name) => `src/cli/daemon/${name}.ts`)
+const FILES = ['bus-clock', 'gateway-port', 'internal-client', 'odd-ids', 'port-exchange'].map(
+  (name) => `src/cli/daemon/${name}.ts`,
+)
 FILES.push('src/cli/version.ts')
 
 /** A folder for one run; it is gone when the process is. */

@@ -96,6 +96,9 @@ export class ClientLine extends Line {
   /** Its author has given such an id before without being asked: nothing strict can be said of it. */
   isVague = false
   sentAtMs = 0
+  /** When the bus has taken it, and how many answers its author was owed then. */
+  arrivedAtMs = Number.POSITIVE_INFINITY
+  owedBefore = 0
   isConsumed = false
   isAnswered = false
   isCancelled = false
@@ -105,6 +108,8 @@ export class ClientLine extends Line {
   about: string | undefined
   // What the worker that received it saw.
   receiver: SimWorker | undefined
+  /** The worker that died before it had read it. */
+  lostWith: SimWorker | undefined
   isAliased = false
   isInnerAliased = false
   workerIdRaw: string | undefined
@@ -145,6 +150,11 @@ export class WorkerLine extends Line {
     super(serial, draft)
     this.author = author
   }
+}
+
+/** The serial numbers of all lines in a text. */
+export function serialsIn(text: string): number[] {
+  return Array.from(text.matchAll(/"#":(\d+)/g), ([, digits]) => Number(digits))
 }
 
 /** The serial number in a received line; -1: the bus has made it. */

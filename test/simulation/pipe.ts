@@ -10,6 +10,8 @@ export class Pipe {
   #pending: Buffer[] = []
   pendingBytes = 0
   isClosed = false
+  /** How long something has been pending while the clock ran. */
+  fullMs = 0
   /** Everything that was pending has gone and nobody has been told yet. */
   isDrainDue = false
 
@@ -51,6 +53,17 @@ export class Pipe {
     }
     if (wasPending && this.pendingBytes === 0) this.isDrainDue = true
     return text
+  }
+
+  /** Time goes by. */
+  age(ms: number, isFlushed: boolean, isRunning: boolean): void {
+    if (this.pendingBytes === 0 && isFlushed) this.fullMs = 0
+    else if (isRunning) this.fullMs += ms
+  }
+
+  /** What has not been read. */
+  get rest(): string {
+    return this.#unread + this.#pending.map((buffer) => buffer.latin1Slice()).join('')
   }
 
   close(): void {

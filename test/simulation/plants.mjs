@@ -63,6 +63,18 @@ const FIRST_PLANTS = [
     replace: '    this.#copy(bytes, start, end, isLent(bytes))',
   },
   {
+    name: 'what was lent is read after it was given back',
+    file: 'flow.ts',
+    find: '    settleLentRuns()\n',
+    replace: '',
+  },
+  {
+    name: 'the rest of a chunk that waits is kept where it was lent',
+    file: 'flow.ts',
+    find: 'peer.backlog.push(rest)',
+    replace: 'peer.backlog.push(chunk.subarray(from))',
+  },
+  {
     name: 'a block is used again while the system still reads it',
     file: '../wire/outbox.ts',
     find: 'if (pendingBytes > 0) return',

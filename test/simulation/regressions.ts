@@ -27,6 +27,7 @@ export const REGRESSIONS: readonly (readonly [seed: number, what: string])[] = [
 
 /** The same in worlds with agents that are called. */
 export const AIO_REGRESSIONS: typeof REGRESSIONS = [
+  [1, 'a subscription that the bus keeps for all has its time like any request'],
   [128, 'an exchange that the bus refuses hears of it'],
   [228, 'a part of an answer does not give back the id of a cancelled call'],
   [565, 'what the gateway adds does not make a line too long'],

@@ -64,6 +64,12 @@ export class SimClient {
   sessions: string[] = []
   readonly named = new Set<string>()
   readonly claimed = new Set<string>()
+  /** Every session that may ever have been its own, since when, and when it was last told that one is lost. */
+  readonly everNamed = new Set<string>()
+  readonly namedAtMs = new Map<string, number>()
+  readonly toldLostMs = new Map<string, number>()
+  /** When it left, ended or was closed. */
+  goneAtMs = Number.POSITIVE_INFINITY
   readonly subscribed = new Set<string>()
   readonly tasks: string[] = []
   readonly asked = new Map<string, Asked>()
@@ -191,6 +197,7 @@ export class SimClient {
     if (this.isLeaveTold) return
     this.isLeaveTold = true
     this.isOver = true
+    this.goneAtMs = this.world.nowMs
     this.world.apply({ type: 'client-closed', client: this.id })
   }
 
@@ -254,6 +261,17 @@ export class SimClient {
     line.isVague = this.vagueIds.has(asked.idRaw)
   }
 
+  /** The session may be its own. */
+  noteName(name: string): void {
+    const { namers, nowMs } = this.world
+    if (this.everNamed.has(name)) return
+    this.everNamed.add(name)
+    this.namedAtMs.set(name, nowMs)
+    const users = namers.get(name)
+    if (users === undefined) namers.set(name, new Set([this]))
+    else users.add(this)
+  }
+
   // ---- what it is owed ----
 
   /** An answer to this very request. */
@@ -312,6 +330,8 @@ export class SimClient {
     while (this.#unconsumed.length > 0 && this.#unconsumed[0]!.endBytes <= bytes && !this.isDeafened) {
       const { line } = this.#unconsumed.shift()!
       line.isConsumed = true
+      line.arrivedAtMs = this.world.nowMs
+      line.owedBefore = this.owed
       if (line.kind === 'request') this.consumedRequests++
       if (line.kind === 'fault') this.isDeafened = true
     }
@@ -322,6 +342,7 @@ export class SimClient {
   closeBy(how: 'flush' | 'drop'): void {
     demand(this.closed === undefined, 'actions sensible', () => `${this} was closed twice`)
     this.closed = how
+    this.goneAtMs = Math.min(this.goneAtMs, this.world.nowMs)
     const isUnfounded = how === 'drop' && this.world.isStopping && this.world.isRoomy && this.#isCaughtUp
     if (isUnfounded && !this.hasEnded && !this.isRefused) this.#demandAll()
     if (how === 'flush' && !this.hasLeft) return

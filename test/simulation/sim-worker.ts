@@ -5,7 +5,7 @@
  * pipe until the bus reads it, also after its death.
  */
 import type { PoolSpec, WorkerId } from '../../src/kernel/vocabulary.ts'
-import { type CallRecord, type ClientLine, type Draft, idKey, WorkerLine } from './line.ts'
+import { type CallRecord, ClientLine, type Draft, idKey, serialsIn, WorkerLine } from './line.ts'
 import { LineReader, Pipe, Sending } from './pipe.ts'
 import type { TongueName } from './scenario.ts'
 import type { SimClient } from './sim-client.ts'
@@ -76,6 +76,14 @@ export class SimWorker {
   /** When it starts, or ends because it was told to. */
   dueMs: number
   isStopping = false
+  /** When its process ran, when it ended or was told to, and when the bus gave it up as stalled. */
+  startedAtMs = Number.POSITIVE_INFINITY
+  endedAtMs = Number.POSITIVE_INFINITY
+  stalledAtMs = Number.POSITIVE_INFINITY
+  /** When the bus had done with it. */
+  buriedAtMs = Number.POSITIVE_INFINITY
+  /** When it last read or wrote as far as the bus can tell, or was read from again. */
+  movedAtMs = 0
   exit: { code: number | null; signal: string | null } = { code: 0, signal: null }
 
   readonly open = new Map<string, Received>()
@@ -167,11 +175,13 @@ export class SimWorker {
     const of = { worker: this.slot, generation: this.generation }
     if (chance.is(scenario.malice * 0.1)) {
       this.state = 'absent'
+      this.#noteEnd()
       this.isStdoutOver = true
       const isFinal = chance.is(0.1)
       return world.apply({ type: 'worker-failed', ...of, why: 'no such file', isFinal })
     }
     this.state = 'running'
+    this.startedAtMs = world.nowMs
     world.apply({ type: 'worker-spawned', ...of, pid: 1000 + this.slot })
   }
 
@@ -183,6 +193,7 @@ export class SimWorker {
     }
     if (!this.stdin.isDrainDue) return
     this.stdin.isDrainDue = false
+    this.movedAtMs = this.world.nowMs
     this.world.apply({ type: 'worker-wrote', worker: this.slot, generation: this.generation, pendingBytes: 0 })
   }
 
@@ -191,6 +202,7 @@ export class SimWorker {
     if (this.stdout.length === 0 || (this.isPaused && !this.world.isLateRead())) return
     const bytes = isAll || chance.is(0.6) ? this.stdout.length : chance.between(1, this.stdout.length)
     const of = { worker: this.slot, generation: this.generation }
+    this.movedAtMs = this.world.nowMs
     this.world.apply({ type: 'worker-received', ...of, bytes: this.stdout.take(bytes) })
   }
 
@@ -204,10 +216,14 @@ export class SimWorker {
 
   die(exit: SimWorker['exit']): void {
     this.world.tell(() => `${this} dies`)
-    this.world.deaths++
     this.world.moves++
     this.state = 'dead'
     this.exit = exit
+    this.#noteEnd()
+    for (const serial of serialsIn(this.stdin.rest)) {
+      const line = this.world.lines[serial]
+      if (line instanceof ClientLine) line.lostWith ??= this
+    }
     this.stdin.close()
   }
 
@@ -237,9 +253,10 @@ export class SimWorker {
   /** The bus wants it to go: at once, after SIGTERM, or only when it is killed. */
   stop(how: 'end' | 'kill' | 'bury'): void {
     const { chance, nowMs } = this.world
-    this.world.deaths++
+    this.#noteEnd()
     if (how === 'bury') {
       this.isBuried = true
+      this.buriedAtMs = nowMs
       if (this.state === 'launching') this.state = 'absent'
       if (this.state === 'running') this.die({ code: null, signal: 'SIGKILL' })
       return
@@ -253,6 +270,10 @@ export class SimWorker {
     this.dueMs = nowMs + chance.pick([0, 20, 2_500, 5_000])
   }
 
+  #noteEnd(): void {
+    this.endedAtMs = Math.min(this.endedAtMs, this.world.nowMs)
+  }
+
   // ---- what it knows ----
 
   noteUser(session: string, client: SimClient): void {
@@ -264,6 +285,7 @@ export class SimWorker {
   /** It has said itself whose the session is, or that it is over. */
   noteOwner(session: string, client: SimClient | undefined): void {
     if (client === undefined) return void this.owners.delete(session)
+    client.noteName(session)
     this.noteUser(session, client)
     this.owners.set(session, client)
   }

@@ -15,6 +15,7 @@ import { Desk } from './desk.ts'
 import { inspect } from './invariants.ts'
 import type { ClientLine, WorkerLine } from './line.ts'
 import { coreSeen } from './look.ts'
+import { judgeStalled, judgeStuck, passTime } from './patience.ts'
 import { addAgents, drawScenario, isAioSeed, redrawSpec, type Scenario } from './scenario.ts'
 import { SimClient } from './sim-client.ts'
 import { SimWorker } from './sim-worker.ts'
@@ -52,6 +53,12 @@ export class World {
   clients: SimClient[] = []
   readonly #clientsById = new Map<ClientId, SimClient>()
   workers: SimWorker[] = []
+  /** Also those that have ended. */
+  readonly everyWorker: SimWorker[] = []
+  /** Every edition of every pool. */
+  readonly #editions: PoolSpec[] = []
+  /** Who has ever used the name of a session. */
+  readonly namers = new Map<string, Set<SimClient>>()
   readonly #slots = new Map<WorkerId, SimWorker>()
   readonly #specs = new Map<string, PoolSpec>()
   readonly #restartsMs = new Map<WorkerId, number[]>()
@@ -62,7 +69,6 @@ export class World {
   /** Names of sessions that somebody else has tried to use. */
   readonly contested = new Set<string>()
   readonly reasons = new Map<string, number>()
-  readonly timeoutsMs: number[] = []
   /** The bus may retain so much in all that nobody is closed for it. */
   readonly isRoomy: boolean
   spec: BusSpec
@@ -70,9 +76,10 @@ export class World {
   events = 0
   /** Events, and what happens without one. */
   moves = 0
-  deaths = 0
   isStopping = false
   isFinished = false
+  /** All that was queued has been handed over. */
+  isFlushed = true
   hasReloaded = false
   story: string[] | undefined
   /** Where calls of agents go; undefined: there are no agents in this world. */
@@ -123,6 +130,15 @@ export class World {
     )
   }
 
+  /** Every edition of the pools that may serve the line: its client's, and those that serve in its place. */
+  poolsFor({ author }: ClientLine): PoolSpec[] {
+    const ids = new Set([author.pool])
+    for (const id of ids) {
+      for (const pool of this.#editions) if (pool.id === id && pool.fallback !== undefined) ids.add(pool.fallback)
+    }
+    return this.#editions.filter(({ id }) => ids.has(id))
+  }
+
   // ---- steps ----
 
   step(number: number): void {
@@ -141,7 +157,7 @@ export class World {
   #pass(): void {
     const { chance } = this
     if (chance.is(0.6)) return
-    if (chance.is(0.97)) this.nowMs += chance.int(6)
+    if (chance.is(0.97)) this.#advance(this.nowMs + chance.int(6))
     else this.jump()
     const deadlineMs = this.bus.nextDeadlineMs()
     if (deadlineMs !== undefined && deadlineMs <= this.nowMs && chance.is(0.8)) this.apply({ type: 'tick' })
@@ -156,10 +172,15 @@ export class World {
       if (worker.state === 'launching' || (worker.isStopping && worker.isAlive)) atMs = Math.min(atMs, worker.dueMs)
     if (this.desk !== undefined) atMs = Math.min(atMs, this.desk.alarms.nextAtMs)
     if (atMs === Number.POSITIVE_INFINITY) return false
-    this.nowMs = Math.max(this.nowMs, atMs)
+    this.#advance(Math.max(this.nowMs, atMs))
     this.desk?.alarms.ring(this.nowMs)
     if ((this.bus.nextDeadlineMs() ?? Number.POSITIVE_INFINITY) <= this.nowMs) this.apply({ type: 'tick' })
     return true
+  }
+
+  #advance(toMs: number): void {
+    passTime(this, toMs - this.nowMs)
+    this.nowMs = toMs
   }
 
   #actWorker(): void {
@@ -201,8 +222,8 @@ export class World {
 
   #learn(spec: BusSpec): void {
     for (const pool of spec.pools) {
+      if (!this.#specs.has(pool.revision)) this.#editions.push(pool)
       this.#specs.set(pool.revision, pool)
-      this.timeoutsMs.push(pool.limits.requestTimeoutMs)
     }
   }
 
@@ -216,6 +237,7 @@ export class World {
   apply(event: BusEvent): void {
     this.events++
     this.moves++
+    this.isFlushed = false
     this.tell(() => `[${this.nowMs}] ${describe(event)}`)
     // What a deadline or the end of the bus does in the same breath is not the doing of whoever sends.
     const isAlone = !this.isStopping && (this.bus.nextDeadlineMs() ?? Number.POSITIVE_INFINITY) > this.nowMs
@@ -303,9 +325,7 @@ export class World {
         return
       case 'log':
         this.#verdicts.hear(action)
-        // Its number is given to the next worker, which has not been restarted.
-        if (action.text === 'worker stopped') this.#startsAnew.add(action.about['worker'] as WorkerId)
-        return
+        return this.#heed(action.text, action.about)
       case 'finished':
         demand(!this.isFinished, 'actions sensible', 'the bus finished twice')
         this.isFinished = true
@@ -333,8 +353,24 @@ export class World {
     }
   }
 
+  /** What the bus says of itself must be true. */
+  #heed(text: string, about: Readonly<Record<string, unknown>>): void {
+    // Its number is given to the next worker, which has not been restarted.
+    if (text === 'worker stopped') return void this.#startsAnew.add(about['worker'] as WorkerId)
+    const worker = this.#slots.get(about['worker'] as WorkerId)
+    if (text === 'worker is ended' && about['reason'] === 'worker_stalled' && worker !== undefined)
+      return judgeStalled(this, worker, String(about['why']))
+    if (about['reason'] !== 'backpressure') return
+    const client = this.#clientsById.get(about['client'] as ClientId)
+    if (client === undefined) return
+    if (text.includes('queue stayed full')) judgeStuck(this, client)
+    else demand(!this.isRoomy, 'justified', () => `${client} was closed though there is room: ${text}`)
+  }
+
   #pause(peer: SimClient | SimWorker | undefined, isPaused: boolean): void {
-    if (peer !== undefined) peer.isPaused = isPaused
+    if (peer === undefined) return
+    peer.isPaused = isPaused
+    if ('slot' in peer) peer.movedAtMs = this.nowMs
   }
 
   #spawn({ worker, generation, revision }: Extract<Action, { do: 'spawn-worker' }>): void {
@@ -345,6 +381,7 @@ export class World {
     const process = new SimWorker(this, worker, generation, this.#specs.get(revision)!)
     this.#slots.set(worker, process)
     this.workers.push(process)
+    this.everyWorker.push(process)
   }
 
   /** Contract 7.2: `max_restarts` in `restart_window_sec`, per worker. */
@@ -366,6 +403,7 @@ export class World {
       this.#witness?.writesTaken()
       for (const write of writes) this.#write(write)
     }
+    this.isFlushed = true
   }
 
   #write(write: Write): void {
@@ -375,6 +413,11 @@ export class World {
     if (exchange !== undefined) this.#guard(() => exchange.deliver())
   }
 
+  #noteMove(id: WorkerId): void {
+    const worker = this.#slots.get(id)
+    if (worker !== undefined) worker.movedAtMs = this.nowMs
+  }
+
   #pipeOf(write: Write): { write(buffers: readonly Buffer[]): number } | undefined {
     if (write.kind === 'client') return this.#clientsById.get(write.id)?.pipe
     return this.#slots.get(write.id)?.stdin
@@ -382,6 +425,7 @@ export class World {
 
   #wrote(write: Write, pendingBytes: number): void {
     this.moves++
+    if (write.kind === 'worker') this.#noteMove(write.id)
     this.tell(() => `[${this.nowMs}] wrote to ${write.kind} ${write.id}, ${pendingBytes} bytes pending`)
     this.#verdicts.wrote(write)
     const actions = this.#guard(() => this.bus.wrote(write, pendingBytes, this.nowMs))

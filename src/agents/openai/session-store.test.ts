@@ -53,6 +53,7 @@ describe('session store', () => {
   })
 
   it('goes on after a line that a crash left broken, and loses nothing that came later', async () => {
+    verifies('O14-torn')
     const id = await stored()
     appendFileSync(path(id), '{"kind":"message","mess')
     const next: Message = { role: 'user', content: 'And now?' }

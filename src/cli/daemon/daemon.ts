@@ -8,12 +8,13 @@
 import type { Duplex } from 'node:stream'
 import { DIALECTS } from '../../dialects/index.ts'
 import { Bus } from '../../kernel/bus.ts'
-import type { Action, BusEvent, CallerId, Write } from '../../kernel/events.ts'
+import type { Action, BusEvent, CallerId, WorkerProcessId, Write } from '../../kernel/events.ts'
 import type { Observed } from '../../kernel/observation.ts'
 import type { BusSnapshot } from '../../kernel/snapshot.ts'
 import type { BusSpec, ClientId, Door, PoolId, WorkerId } from '../../kernel/vocabulary.ts'
 import { WorkerProcess } from '../../process/worker-process.ts'
 import { IdTable } from '../../wire/id-table.ts'
+import { BusClock } from './bus-clock.ts'
 import { ClientLink } from './client-link.ts'
 import { KernelMistake } from './edges.ts'
 import { InternalClient, type InternalListener } from './internal-client.ts'
@@ -71,8 +72,8 @@ export class Daemon {
   readonly #flushSoon = (): void => this.#flush()
   #nextClient = 1
   #desk: CallDesk | undefined
-  /** Clients towards which somebody waits for room. */
-  readonly #roomWaiters = new Map<ClientId, (() => void)[]>()
+  /** Those who wait for room in the queue towards a caller. */
+  readonly #roomWaiters = new Set<{ readonly caller: ClientId | WorkerProcessId; readonly admit: () => void }>()
   #isFlushDue = false
   /** An event is being applied, or its bytes are being written: what happens meanwhile is a part of that. */
   #isBusy = false
@@ -80,6 +81,7 @@ export class Daemon {
   #atMs = 0
   /** Since when no peer has sent anything. */
   #quietSinceMs = 0
+  readonly #clock = new BusClock()
   #timer: NodeJS.Timeout | undefined
   #timerAtMs = Number.POSITIVE_INFINITY
 
@@ -151,14 +153,10 @@ export class Daemon {
     return internal
   }
 
-  /** Settles when the queue towards the client has room again, or the client has gone; undefined: it has room. */
-  room(client: ClientId): Promise<void> | undefined {
-    if (!this.#bus.isFull(client)) return undefined
-    return new Promise((resolve) => {
-      const waiters = this.#roomWaiters.get(client)
-      if (waiters === undefined) this.#roomWaiters.set(client, [resolve])
-      else waiters.push(resolve)
-    })
+  /** Settles when the queue towards the caller has room again, or the caller has gone; undefined: it has room. */
+  room(caller: ClientId | WorkerProcessId): Promise<void> | undefined {
+    if (!this.#bus.isFull(caller)) return undefined
+    return new Promise((admit) => this.#roomWaiters.add({ caller, admit }))
   }
 
   /** How many ends of peers it holds: those of the living, once what has ended is put away. */
@@ -260,10 +258,10 @@ export class Daemon {
   }
 
   #admitWaiters(): void {
-    for (const [client, waiters] of this.#roomWaiters) {
-      if (this.#bus.isFull(client)) continue
-      this.#roomWaiters.delete(client)
-      for (const admit of waiters) admit()
+    for (const waiter of this.#roomWaiters) {
+      if (this.#bus.isFull(waiter.caller)) continue
+      this.#roomWaiters.delete(waiter)
+      waiter.admit()
     }
   }
 
@@ -342,6 +340,8 @@ export class Daemon {
     clearTimeout(this.#timer)
     this.#timerAtMs = atMs
     const tick = (): void => {
+      // Before it is forgotten when this was due.
+      this.#readClock()
       this.#timerAtMs = Number.POSITIVE_INFINITY
       this.apply({ type: 'tick' })
     }
@@ -350,7 +350,7 @@ export class Daemon {
 
   #readClock(): number {
     const timeMs = performance.now()
-    this.#atMs = Math.floor(timeMs)
+    this.#atMs = Math.floor(this.#clock.read(timeMs, this.#timerAtMs))
     return timeMs
   }
 }

@@ -9,6 +9,7 @@ import type { Caller, Exchange, ExchangeListener, GatewayPort } from '../../aio/
 import { Recent } from '../../aio/recent.ts'
 import type { BusEvent, WorkerProcessId } from '../../kernel/events.ts'
 import type { ClientId, PoolId, PoolSpec, WorkerId } from '../../kernel/vocabulary.ts'
+import { afterWaking } from './bus-clock.ts'
 import type { InternalClient, InternalListener } from './internal-client.ts'
 import type { OddIds } from './odd-ids.ts'
 import { GreetedExchange, Introductions, PlainExchange, type PortExchange } from './port-exchange.ts'
@@ -17,8 +18,8 @@ import { GreetedExchange, Introductions, PlainExchange, type PortExchange } from
 export interface Doorway {
   apply(event: BusEvent): void
   openInternal(pool: PoolId, prefer: WorkerId | undefined, listener: InternalListener): InternalClient
-  /** Settles when the queue towards the client has room; undefined: it has. */
-  room(client: ClientId): Promise<void> | undefined
+  /** Settles when the queue towards the caller has room; undefined: it has. */
+  room(caller: ClientId | WorkerProcessId): Promise<void> | undefined
   workersOf(pool: PoolId): number
 }
 
@@ -35,10 +36,7 @@ type Message = Record<string, unknown>
 
 const SYSTEM_CLOCK: Clock = {
   nowMs: () => Date.now(),
-  after: (delayMs, run) => {
-    const timer = setTimeout(run, delayMs).unref()
-    return () => clearTimeout(timer)
-  },
+  after: afterWaking,
   soon: (run) => void setImmediate(run),
 }
 
@@ -106,7 +104,7 @@ export class KernelPort implements GatewayPort {
   }
 
   room(caller: Caller): Promise<void> | undefined {
-    return caller.kind === 'client' ? this.#daemon.room(Number(caller.key) as ClientId) : undefined
+    return this.#daemon.room(caller.kind === 'client' ? (Number(caller.key) as ClientId) : processOf(caller.key))
   }
 
   request(

@@ -1,5 +1,7 @@
 import { EventEmitter, once } from 'node:events'
-import { afterEach, expect, test } from 'vitest'
+import { kill } from 'node:process'
+import { afterEach, expect, onTestFinished, test } from 'vitest'
+import { verifies } from '../../../test/conformance/verifies.ts'
 import type { BusEvent } from '../../kernel/events.ts'
 import type { WorkerId } from '../../kernel/vocabulary.ts'
 import { spawnWorker } from '../../process/spawn.ts'
@@ -15,7 +17,7 @@ echo ready
 while read -r line; do :; done
 echo eof`
 
-async function start(): Promise<{ link: WorkerLink; said: () => string; silent: Promise<unknown> }> {
+async function start(script = SCRIPT): Promise<{ link: WorkerLink; said: () => string; silent: Promise<unknown> }> {
   let said = ''
   const heard = new EventEmitter()
   const ready = once(heard, 'ready')
@@ -26,7 +28,7 @@ async function start(): Promise<{ link: WorkerLink; said: () => string; silent: 
     if (event.type === 'worker-silent' && event.pipe === 'stdout') heard.emit('silent')
   }
   const env = { PATH: '/usr/bin:/bin' }
-  process = spawnWorker({ command: '/bin/sh', args: ['-c', SCRIPT], env, cwd: '/' })
+  process = spawnWorker({ command: '/bin/sh', args: ['-c', script], env, cwd: '/' })
   const link = new WorkerLink(1 as WorkerId, 1, process, note)
   await ready
   return { link, said: () => said, silent }
@@ -36,8 +38,17 @@ test.each([
   ['end', 'ready\neof\n'],
   ['kill', 'ready\nterm\n'],
 ] as const)('7.4 how the end begins: %s', async (how, said) => {
+  verifies('7.2-stalled')
   const worker = await start()
   await worker.link.stop(how)
   await worker.silent
   expect(worker.said()).toBe(said)
+})
+
+test('7.1 what is buried is read no more, even if somebody who left its group holds the pipe', async () => {
+  const worker = await start('setsid sleep 60 & echo $!; sleep 60')
+  onTestFinished(() => void kill(Number(worker.said()), 'SIGKILL'))
+  await worker.link.stop('bury')
+  await worker.silent
+  expect(() => kill(Number(worker.said()), 0)).not.toThrow()
 })
