@@ -32,7 +32,7 @@ export async function runGenerated({ sample, seed, only, jobs }) {
   const folder = realpathSync(makeWorkshop())
   copySources(join(folder, 'sound'))
   compile(join(folder, 'sound'), join(folder, 'sound/built'))
-  const all = everyMutation()
+  const all = everyMutation(join(folder, 'sound', KERNEL))
   const waiting = chooseFrom(all, sample, seed, only)
   console.log(`${waiting.length} of ${all.length} mutants, seed ${seed}`)
   const rows = []
@@ -52,12 +52,12 @@ export async function runGenerated({ sample, seed, only, jobs }) {
   return report(rows, all.length, settingOf(command, performance.now() - startedMs), only === undefined)
 }
 
-function everyMutation() {
-  return readdirSync(join(ROOT, KERNEL))
+function everyMutation(kernel) {
+  return readdirSync(kernel)
     .filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts'))
     .sort()
     .flatMap((name) => {
-      const text = readFileSync(join(ROOT, KERNEL, name), 'utf8')
+      const text = readFileSync(join(kernel, name), 'utf8')
       return mutationsIn(text, name).map((mutation) => ({
         ...mutation,
         was: text.slice(mutation.start, mutation.end),
@@ -98,7 +98,7 @@ function makeBench(folder, index) {
   for (const name of ['src', 'test', 'package.json', 'tsconfig.json', 'vitest.config.ts'])
     cpSync(join(ROOT, name), join(tree, name), { recursive: true })
   symlinkSync(join(ROOT, 'node_modules'), join(tree, 'node_modules'))
-  return { built, tree }
+  return { built, tree, sound: join(folder, 'sound') }
 }
 
 async function requireSoundness(bench, folder) {
@@ -111,7 +111,7 @@ async function requireSoundness(bench, folder) {
 async function judge(mutant, bench) {
   const path = join(bench.tree, KERNEL, mutant.file)
   const compiled = join(bench.built, KERNEL, mutant.file.replace(/\.ts$/, '.js'))
-  const text = readFileSync(join(ROOT, KERNEL, mutant.file), 'utf8')
+  const text = readFileSync(join(bench.sound, KERNEL, mutant.file), 'utf8')
   const before = readFileSync(compiled, 'utf8')
   const broken = text.slice(0, mutant.start) + mutant.replacement + text.slice(mutant.end)
   try {

@@ -143,8 +143,8 @@ export const KERNEL_BOUNDS = [
     '7.5',
     'reload',
     'kernel/bus.ts',
-    'wanted.get(pool.spec.id)?.revision === pool.spec.revision',
-    'wanted.has(pool.spec.id)',
+    'if (next?.revision === pool.spec.revision && ',
+    'if (next !== undefined && ',
     'a changed pool stays as it was',
   ),
   row(
