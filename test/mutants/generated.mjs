@@ -20,7 +20,7 @@ const KERNEL = 'src/kernel'
 const HUNT = fileURLToPath(new URL('../simulation/hunt.mjs', import.meta.url))
 /** The tests that drive the kernel in their own process. */
 const UNIT_TESTS = ['src/kernel', 'test/conformance/long-clocks.test.ts']
-const SHORT = { seeds: 30, timeoutMs: 60_000 }
+const SHORT = { seeds: 20, timeoutMs: 60_000 }
 const LONG = { seeds: 150, timeoutMs: 240_000 }
 const EVENTS = 600
 const TESTS_TIMEOUT_MS = 120_000
@@ -146,7 +146,15 @@ async function hunt(built, { seeds, timeoutMs }) {
 }
 
 async function runTests({ tree }) {
-  const args = ['node_modules/vitest/vitest.mjs', 'run', ...UNIT_TESTS, '--bail=1', '--maxWorkers=1']
+  const args = [
+    'node_modules/vitest/vitest.mjs',
+    'run',
+    ...UNIT_TESTS,
+    '--bail=1',
+    '--pool=threads',
+    '--no-isolate',
+    '--no-file-parallelism',
+  ]
   const { code, output, isLate } = await run(args, tree, TESTS_TIMEOUT_MS)
   if (isLate) return 'the tests do not end'
   return code === 0 ? undefined : output.slice(-400)

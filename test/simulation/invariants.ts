@@ -39,6 +39,8 @@ export function inspect(core: Core, source: Peer | undefined): void {
     bound += worker.sessions.size
     retainedBytes += worker.countedBytes
   }
+  const openCount = [...core.clients.values()].filter(({ state }) => state === 'open').length
+  demand(openCount <= core.spec.limits.maxClients, 'bounded', () => `${openCount} clients are served`)
   inspectPools(core)
   demand(
     core.sessions.size === sessions && sessions === bound,

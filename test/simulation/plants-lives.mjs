@@ -15,12 +15,6 @@ export const PLANTS_OF_LIVES = [
     'b.countedBytes - a.countedBytes',
     'a.countedBytes - b.countedBytes',
   ),
-  plant(
-    'who fills its queue by itself is never to blame',
-    'stuck.ts',
-    "if (at === peer) return peer.kind === 'client' || !hasClient(seen)",
-    'if (at === peer) return false',
-  ),
   plant('the worker of a client is anybody’s', 'assignment.ts', '    spare.holder = client\n', ''),
   plant('a lease is nobody’s', 'assignment.ts', 'if (isRequest) free.holder = client\n', ''),
   plant(
@@ -28,12 +22,6 @@ export const PLANTS_OF_LIVES = [
     'assignment.ts',
     'if (holder !== undefined && hasRequestsAt(holder, worker)) return\n',
     '',
-  ),
-  plant(
-    'a lease that nobody needs is kept',
-    'assignment.ts',
-    '    worker.holder = undefined\n    this.grant(pool)',
-    '    this.grant(pool)',
   ),
   plant('the workers of a client outlive it', 'departures.ts', '    assignment.giveBack(client)\n', ''),
   plant('the sessions of a client outlive it', 'departures.ts', '    core.sessions.endAllOf(client)\n', ''),
@@ -75,7 +63,6 @@ export const PLANTS_OF_LIVES = [
     "    return this.state === 'ready'\n",
     "    return this.state === 'ready' || this.state === 'stopping'\n",
   ),
-  plant('what waits is not counted', 'peers.ts', ' + backlogBytes + heldBytes + ', ' + backlogBytes + '),
   plant(
     'a worker that was told to end is never buried',
     'lifecycle.ts',
@@ -89,22 +76,10 @@ export const PLANTS_OF_LIVES = [
     "    started: { next: 'ready', act: 'open' },\n    failed: stay('starting'),",
   ),
   plant(
-    'a slot that is used again counts its processes anew',
-    'supervisor.ts',
-    'this.#vacant.set(worker.id, worker.generation)',
-    'this.#vacant.set(worker.id, 0)',
-  ),
-  plant(
     'a worker is buried before its last words',
     'supervisor.ts',
     "if (worker.isFinished) return this.step(worker, 'broken')\n",
     "return this.step(worker, 'broken')\n",
-  ),
-  plant(
-    'a worker that is stuck owes on',
-    'supervisor.ts',
-    '    this.#mourners.workerEnded(worker)\n    this.#flow.forget(worker)\n  }\n\n  /** All of a pool',
-    '    this.#flow.forget(worker)\n  }\n\n  /** All of a pool',
   ),
   plant(
     'the window of restarts has no beginning',
@@ -113,7 +88,6 @@ export const PLANTS_OF_LIVES = [
     'stampMs > nowMs - limits.restartWindowMs / 4',
   ),
   plant('a cancelled deadline falls all the same', 'timers.ts', 'if (entry.place !== -1) this.#remove(entry)', ''),
-  plant('deadlines that fall together fall in any order', 'timers.ts', 'a.order < b.order', 'a.order > b.order'),
   plant('who waits for the whole bus waits for ever', 'flow.ts', 'this.release(this.totalGate)', 'void this.totalGate'),
   plant(
     'a peer that is gone is counted on',
@@ -121,13 +95,6 @@ export const PLANTS_OF_LIVES = [
     '    this.#core.retainedBytes -= peer.countedBytes\n    peer.countedBytes = 0\n',
     '    peer.countedBytes = 0\n',
   ),
-  plant(
-    'the end of a peer is heard before its last lines',
-    'flow.ts',
-    'if (peer.blockedOn === undefined && peer.backlog.length === 0) this.#finishNow(peer)',
-    'this.#finishNow(peer)',
-  ),
-  plant('what has waited stays counted', 'waiting.ts', '    client.heldBytes -= route.bytes\n', ''),
   plant('what has waited stays in its line', 'waiting.ts', '    place.routes.delete(route)\n', ''),
   plant(
     'one client too many is served',
