@@ -235,7 +235,7 @@ export class Bus {
   #closeClient(client: Client): void {
     if (client.state !== 'open') return
     client.state = 'half-closed'
-    client.isDeaf = true
+    this.#flow.deafen(client)
     this.#router.departures.refuseQuestionsOf(client)
     this.#core.timers.set(this.#core.nowMs + this.#core.spec.limits.halfCloseTimeoutMs, () => {
       if (client.state === 'half-closed' || client.state === 'closing') this.#hangUp(client, 'drop')

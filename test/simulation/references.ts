@@ -1,11 +1,25 @@
 /**
- * What a client refers to, and what both sides agree on: a cancel means the newest request with its id (contract 4.2.3),
+ * What a client refers to, and what both sides agree on: a session is its own (contract 6.4), a cancel means the newest request with its id (contract 4.2.3),
  * and the revision of MCP that a welcome names is the older of two (contract 6.6).
  */
 import type { ClientLine, WorkerLine } from './line.ts'
 import type { SimClient } from './sim-client.ts'
 import type { Received, SimWorker } from './sim-worker.ts'
 import { demand } from './violation.ts'
+
+/** What a client says in a session reaches nobody's agent but its own (contract 6.4). */
+export function demandOwn(worker: SimWorker, line: ClientLine, text: string): void {
+  const { world, tongue, temper, spec } = worker
+  const { author, method } = line
+  const isPrompt = method === 'session/prompt' && author.tongue === 'acp' && tongue === 'acp'
+  if (!isPrompt || temper === 'lying' || spec.sharing === 'isolated' || world.scenario.isMixed) return
+  for (const name of line.sessions) {
+    const owner = worker.ownerOf(name)
+    const isHeld = owner?.isListening && !owner.isDeafened && owner.sessions.includes(name)
+    if (owner === author || !isHeld || world.clients.some(({ claimed }) => claimed.has(name))) continue
+    demand(false, 'nobody else sees it', `${author} speaks in the session of ${owner}, and ${worker} got ${text}`)
+  }
+}
 
 /** Requests that a cancel has named at their worker. */
 const named = new WeakSet<ClientLine>()
@@ -14,9 +28,9 @@ const named = new WeakSet<ClientLine>()
 export function demandNewest(worker: SimWorker, received: Received, cancel: ClientLine, text: string): void {
   const meant = received.line
   if (meant === undefined) return
+  const isNamed = named.has(meant)
   named.add(meant)
-  // The same id may be spelled in several ways; which of them is the newest is judged among those that are spelled alike.
-  if (meant.idRaw !== cancel.innerRaw) return
+  if (isNamed || meant.idRaw !== cancel.innerRaw) return
   for (const { line } of worker.open.values()) {
     if (line === undefined || line.author !== meant.author || line.idRaw !== meant.idRaw || named.has(line)) continue
     const isNewer = line.serial > meant.serial && line.serial < cancel.serial
