@@ -195,7 +195,8 @@ export class Flow {
 
   /** Brings the peer's share of what is retained up to date, and stops a large one when the bus retains too much. */
   account(peer: Peer): void {
-    const bytes = peer.isDeaf ? peer.outbox.retainedBytes + peer.heldBytes : peer.retainedBytes
+    // What was begun by one that is not listened to any more is as good as gone.
+    const bytes = peer.isDeaf ? peer.retainedBytes - peer.splitter.retainedBytes : peer.retainedBytes
     const grown = bytes - peer.countedBytes
     if (grown === 0) return
     peer.countedBytes = bytes
