@@ -286,6 +286,8 @@ const BUS_AND_PEERS = {
   '7.3-worker-told': 'the worker is told that a client has gone, as its dialect says',
   '8.1-arrival': 'request_timeout_sec, hang_timeout_sec and start_timeout_sec reach a request wherever it waits',
   '8.1-timeout-cancel': 'on request_timeout the worker is sent the cancel',
+  '8.3-waiting': 'lines that wait count in queue_bytes and against max_total_buffer, and pause their source',
+  '8.3-calls': 'whoever calls the bus or an agent and does not read the answers is paused',
   '8.6-trace': 'trace finds the bus as status does',
   '8.6-answers': 'whatever is said at the control socket is answered',
   '8.6-edges': 'an exception at an edge is logged, counted and answered, and ends nothing',
