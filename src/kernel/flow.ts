@@ -225,8 +225,21 @@ export class Flow {
   settle(): boolean {
     if (!this.#isRelieved) return false
     this.#isRelieved = false
-    if (this.#core.retainedBytes * 2 < this.#core.spec.limits.maxTotalBufferBytes) this.release(this.totalGate)
+    const { retainedBytes, waitingBytes, spec } = this.#core
+    const roomBytes = spec.limits.maxTotalBufferBytes / 2
+    if (retainedBytes < roomBytes) this.release(this.totalGate)
+    // What waits is waiting for their answers.
+    else if (retainedBytes - waitingBytes < roomBytes) this.#releaseWorkers(this.totalGate)
     return true
+  }
+
+  #releaseWorkers({ sources }: Gate): void {
+    const workers = [...sources].filter(({ kind }) => kind === 'worker')
+    for (const worker of workers) {
+      sources.delete(worker)
+      worker.blockedOn = undefined
+    }
+    for (const worker of workers) this.#goOn(worker)
   }
 
   #goOn(source: Peer): void {
