@@ -47,6 +47,8 @@ export function inspect(core: Core, source: Peer | undefined): void {
     bound += worker.sessions.size
     retainedBytes += worker.countedBytes
   }
+  const openCount = [...core.clients.values()].filter(({ state }) => state === 'open').length
+  demand(openCount <= core.spec.limits.maxClients, 'bounded', () => `${openCount} clients are served`)
   inspectPools(core)
   inspectWaiting(core)
   demand(
@@ -189,6 +191,11 @@ function inspectPeer(core: Core, peer: Peer, source: Peer | undefined): void {
     const most = limitBytes + boundBeyond(core, peer) + (retainedBytes > BLOCK_BYTES ? 2 * BLOCK_BYTES : 0)
     demand(retainedBytes <= most, 'bounded', () => `the queue of ${name()} has ${retainedBytes} bytes, at most ${most}`)
   }
+  demand(
+    !peer.isDeaf || peer.splitter.retainedBytes === 0,
+    'bounded',
+    () => `${name()} is not listened to, and half a line of it is kept`,
+  )
   if (peer.blockedOn === undefined) return
   demand(peer.blockedOn.sources.has(peer), 'goes on', () => `${name()} waits where nobody knows of it`)
   demand(isClosed(core, peer.blockedOn), 'goes on', () => `${name()} waits for a queue that has room`)

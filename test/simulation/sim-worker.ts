@@ -159,9 +159,15 @@ export class SimWorker {
     if (this.isStopping && nowMs >= this.dueMs) return this.die({ code: 0, signal: null })
     const roll = chance.next()
     if (roll < (this.temper === 'dying' ? 0.02 : 0.0008)) return this.#collapse()
-    if (roll < 0.35) return this.#read(this.temper === 'deaf' && chance.is(0.97) ? 0 : Number.POSITIVE_INFINITY)
+    if (roll < 0.35)
+      return this.#read(this.#isHeldUp || (this.temper === 'deaf' && chance.is(0.97)) ? 0 : Number.POSITIVE_INFINITY)
     if (roll < 0.7 && this.stdout.length < MAX_UNREAD_BYTES) work(this)
     this.#deliver(false)
+  }
+
+  /** Some do one thing after the other: while nobody takes what they write, they do not read. */
+  get #isHeldUp(): boolean {
+    return this.slot % 2 === 1 && this.isPaused && this.stdout.length > 0
   }
 
   /** It answers everything and starts nothing; one that would never answer dies. */

@@ -4,7 +4,7 @@
  */
 import { hearAsAgent } from './call-ears.ts'
 import { ClientLine, idIn, idKey, respell, serialIn } from './line.ts'
-import { demandNewest } from './references.ts'
+import { demandNewest, demandOwn } from './references.ts'
 import type { SimWorker } from './sim-worker.ts'
 import { demand } from './violation.ts'
 
@@ -44,7 +44,7 @@ function demandPlace(worker: SimWorker, line: ClientLine, text: string): void {
     worker.sole ??= client
     demand(worker.sole === client, 'nobody else sees it', () => `${worker} belongs to ${worker.sole} and got ${text}`)
   }
-  // What one that was given up still reads was for the session that it had.
+  // What it reads after it was told to end was written before.
   if (client.tongue !== 'plain' || worker.isStopping) return
   for (const name of line.sessions) {
     const key = `${client.id} ${name}`
@@ -120,6 +120,7 @@ function hearRequest(worker: SimWorker, line: ClientLine, text: string): void {
   if (innerRaw !== undefined) line.isInnerAliased = idKey(innerRaw) !== idKey(line.innerRaw!)
   expect(worker, line, text, line.isAliased ? idRaw : line.idRaw, line.isInnerAliased ? innerRaw : line.innerRaw)
   demandLease(worker, line, text)
+  demandOwn(worker, line, text)
   for (const name of line.sessions) worker.noteUser(name, line.author)
   line.tokenRaw = innerRaw === undefined ? undefined : respell(innerRaw)
   line.workerIdRaw = respell(idRaw)

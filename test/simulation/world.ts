@@ -12,6 +12,7 @@ import type { Peer } from '../../src/kernel/peers.ts'
 import type { BusSpec, ClientId, PoolSpec, WorkerId } from '../../src/kernel/vocabulary.ts'
 import { Chance } from './chance.ts'
 import { Desk } from './desk.ts'
+import { Holders } from './holders.ts'
 import { inspect } from './invariants.ts'
 import type { ClientLine, WorkerLine } from './line.ts'
 import { coreSeen } from './look.ts'
@@ -19,7 +20,6 @@ import { judgeStalled, judgeStuck, passTime } from './patience.ts'
 import { addAgents, addCustoms, drawScenario, isAioSeed, redrawSpec, type Scenario } from './scenario.ts'
 import { SimClient } from './sim-client.ts'
 import { SimWorker } from './sim-worker.ts'
-import { Verdicts } from './verdicts.ts'
 import { demand, Violation } from './violation.ts'
 
 const MAX_CLIENTS = 400
@@ -87,7 +87,7 @@ export class World {
   readonly desk: Desk | undefined
   /** What went wrong where nobody could be told at once. */
   failure: unknown
-  readonly #verdicts = new Verdicts(this)
+  readonly #holders = new Holders()
   #depth = 0
   readonly #witness: Witness | undefined
   #core: Core | undefined
@@ -255,7 +255,6 @@ export class World {
     this.tell(() => `[${this.nowMs}] ${describe(event)}`)
     // What a deadline or the end of the bus does in the same breath is not the doing of whoever sends.
     const isAlone = !this.isStopping && (this.bus.nextDeadlineMs() ?? Number.POSITIVE_INFINITY) > this.nowMs
-    this.#verdicts.heard(event)
     const actions = this.#guard(() => this.bus.apply(event, this.nowMs))
     this.#witness?.applied(event, this.nowMs, actions)
     this.#act(actions, isAlone ? event : undefined)
@@ -297,7 +296,7 @@ export class World {
       isAnyOver ||= client.isOver
     }
     inspect(core, sourceOf(core, event))
-    this.#verdicts.look(core)
+    this.#holders.look(core)
     if (this.desk !== undefined && this.#depth === 0) this.#checkDesk(core, this.desk)
     if (isAnyOver)
       this.clients = this.clients.filter((client) => !client.isOver || (client.hasLeft && !client.isLeaveTold))
@@ -338,7 +337,7 @@ export class World {
         this.isStopping = true
         return
       case 'log':
-        this.#verdicts.hear(action)
+        this.#holders.hear(action)
         return this.#heed(action.text, action.about)
       case 'finished':
         demand(!this.isFinished, 'actions sensible', 'the bus finished twice')
@@ -447,7 +446,6 @@ export class World {
     this.moves++
     if (write.kind === 'worker') this.#noteMove(write.id)
     this.tell(() => `[${this.nowMs}] wrote to ${write.kind} ${write.id}, ${pendingBytes} bytes pending`)
-    this.#verdicts.wrote(write)
     const actions = this.#guard(() => this.bus.wrote(write, pendingBytes, this.nowMs))
     this.#witness?.wrote(write, pendingBytes, this.nowMs, actions)
     this.#act(actions, undefined)
