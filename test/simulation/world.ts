@@ -4,6 +4,7 @@
  *
  * Every step draws from its own seed, so a run is a list of step numbers: leaving some out leaves the others as they were.
  */
+import { BusClock } from '../../src/cli/daemon/bus-clock.ts'
 import { DIALECTS } from '../../src/dialects/index.ts'
 import { Bus } from '../../src/kernel/bus.ts'
 import type { Core } from '../../src/kernel/core.ts'
@@ -24,6 +25,9 @@ import { demand, Violation } from './violation.ts'
 
 const MAX_CLIENTS = 400
 const MAX_FLUSHES = 2_000
+const SLEEP_MS = 60_000
+/** While something is due the shell looks at its clock at least this often. */
+const WATCH_MS = 1_000
 const OVERWRITTEN = 0x23
 /** The longest chain of promises in the gateway is shorter. */
 const PROMISED_TICKS = 16
@@ -89,6 +93,10 @@ export class World {
   failure: unknown
   readonly #holders = new Holders()
   #depth = 0
+  readonly #clock = new BusClock()
+  #sleptMs = 0
+  /** What has happened since the bus fell asleep; undefined: it is awake. */
+  #missed: BusEvent[] | undefined
   readonly #witness: Witness | undefined
   #core: Core | undefined
   #nextClient = 1
@@ -109,6 +117,7 @@ export class World {
     const actions = this.bus.start(this.nowMs)
     this.#witness?.started(this.nowMs, actions)
     this.#perform(actions)
+    this.#clock.read(this.nowMs, Number.POSITIVE_INFINITY)
   }
 
   tell(what: () => string): void {
@@ -161,6 +170,7 @@ export class World {
     else if (roll < 0.5) chance.pick(this.clients).act()
     else if (roll < 0.985) this.#actWorker()
     else if (roll < 0.987 && this.scenario.reloads) this.#reload()
+    else if (roll > 0.997 && this.scenario.customs.sleeps) this.#sleep()
     if (chance.is(0.75)) this.flush()
   }
 
@@ -192,6 +202,34 @@ export class World {
   #advance(toMs: number): void {
     passTime(this, toMs - this.nowMs)
     this.nowMs = toMs
+    this.#clock.read(toMs + this.#sleptMs, Number.POSITIVE_INFINITY)
+  }
+
+  /**
+   * The bus does not run for a minute, and its peers do: what they do meanwhile it hears when it wakes, before anything is
+   * due. By its clock it was never away (contract 8.3).
+   */
+  #sleep(): void {
+    const { chance } = this
+    if (!this.isRoomy || this.desk !== undefined || this.isStopping) return
+    this.flush()
+    this.tell(() => `[${this.nowMs}] the bus sleeps`)
+    const missed: BusEvent[] = []
+    this.#missed = missed
+    for (let i = chance.between(5, 40); i > 0 && this.clients.length > 0; i--) {
+      if (chance.is(0.5)) chance.pick(this.clients).act()
+      else this.#actWorker()
+    }
+    this.#missed = undefined
+    this.#sleptMs += SLEEP_MS
+    const dueMs = Math.min(this.bus.nextDeadlineMs() ?? Number.POSITIVE_INFINITY, this.nowMs + WATCH_MS)
+    const wokenMs = this.#clock.read(this.nowMs + this.#sleptMs, dueMs)
+    demand(
+      wokenMs === this.nowMs,
+      'justified',
+      () => `after a sleep ${wokenMs - this.nowMs} ms count against everybody`,
+    )
+    for (const event of missed) this.#applyNow(event)
   }
 
   #actWorker(): void {
@@ -228,7 +266,14 @@ export class World {
     this.spec = redrawSpec(this.chance, this.scenario, this.spec, this.events)
     this.#learn(this.spec)
     this.desk?.adopt(this.spec.pools)
+    const isKept = ({ spec }: SimWorker): boolean => this.spec.pools.some(({ revision }) => revision === spec.revision)
+    const kept = this.workers.filter((worker) => isKept(worker) && worker.endedAtMs === Number.POSITIVE_INFINITY)
+    const isQuiet = (this.bus.nextDeadlineMs() ?? Number.POSITIVE_INFINITY) > this.nowMs
     this.apply({ type: 'reload', spec: this.spec })
+    if (!isQuiet) return
+    // Contract 7.5: who is the same, or has only got company, stays.
+    for (const worker of kept)
+      demand(!worker.isStopping, 'justified', () => `${worker} was ended by a reload that has not changed its pool`)
   }
 
   #learn(spec: BusSpec): void {
@@ -249,6 +294,11 @@ export class World {
   // ---- the shell ----
 
   apply(event: BusEvent): void {
+    if (this.#missed !== undefined) return void this.#missed.push(event)
+    this.#applyNow(event)
+  }
+
+  #applyNow(event: BusEvent): void {
     this.events++
     this.moves++
     this.isFlushed = false
@@ -410,6 +460,7 @@ export class World {
 
   /** What is queued is handed to the system, once per turn of the loop. */
   flush(): void {
+    if (this.#missed !== undefined) return
     let rounds = 0
     for (let writes = this.bus.takeWrites(); writes.length > 0; writes = this.bus.takeWrites()) {
       demand(rounds++ < MAX_FLUSHES, 'goes on', 'the bus writes without end')
