@@ -53,6 +53,8 @@ export class SimClient {
   /** The bus listens no more: a fault, or the end of the bus. */
   isDeafened = false
   isRefused = false
+  /** Of what it has sent, the bus has not read so much, for it sleeps. */
+  unreadBytes = 0
   #omitsNewline = false
   #batch: ClientLine[] | undefined
   /** It was welcomed in a revision that has arrays. */
@@ -373,7 +375,7 @@ export class SimClient {
   follow(peer: Client): void {
     const bytes = peer.isFinished
       ? Number.POSITIVE_INFINITY
-      : this.sending.sentBytes - peer.backlogBytes + peer.backlogFrom
+      : this.sending.sentBytes - this.unreadBytes - peer.backlogBytes + peer.backlogFrom
     this.#consume(bytes)
     if (peer.isDeaf) this.isDeafened = true
     const isAllSent = peer.outbox.isEmpty && peer.batches === undefined

@@ -229,7 +229,11 @@ export class World {
       'justified',
       () => `after a sleep ${wokenMs - this.nowMs} ms count against everybody`,
     )
-    for (const event of missed) this.#applyNow(event)
+    for (const event of missed) {
+      const client = event.type === 'client-received' ? this.#clientsById.get(event.client) : undefined
+      if (client !== undefined && event.type === 'client-received') client.unreadBytes -= event.bytes.length
+      this.#applyNow(event)
+    }
   }
 
   #actWorker(): void {
@@ -294,8 +298,14 @@ export class World {
   // ---- the shell ----
 
   apply(event: BusEvent): void {
-    if (this.#missed !== undefined) return void this.#missed.push(event)
+    if (this.#missed !== undefined) return this.#miss(event, this.#missed)
     this.#applyNow(event)
+  }
+
+  /** What the bus will read when it wakes, it has not read yet. */
+  #miss(event: BusEvent, missed: BusEvent[]): void {
+    missed.push(event)
+    if (event.type === 'client-received') this.#clientsById.get(event.client)!.unreadBytes += event.bytes.length
   }
 
   #applyNow(event: BusEvent): void {
