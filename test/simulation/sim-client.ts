@@ -121,6 +121,11 @@ export class SimClient {
     return this.isEnding || this.hasLeft || this.closed !== undefined
   }
 
+  /** It has read everything that there was for it. */
+  get hasHeardAll(): boolean {
+    return this.#isCaughtUp
+  }
+
   /** It is there, and the bus has not closed it. */
   get isListening(): boolean {
     return !this.hasLeft && !this.hasEnded && this.closed === undefined

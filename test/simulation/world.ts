@@ -14,6 +14,7 @@ import type { BusSpec, ClientId, PoolSpec, WorkerId } from '../../src/kernel/voc
 import { Chance } from './chance.ts'
 import { Desk } from './desk.ts'
 import { Holders } from './holders.ts'
+import { demandCounted } from './holdings.ts'
 import { inspect } from './invariants.ts'
 import type { ClientLine, WorkerLine } from './line.ts'
 import { coreSeen } from './look.ts'
@@ -26,6 +27,8 @@ import { demand, Violation } from './violation.ts'
 const MAX_CLIENTS = 400
 const MAX_FLUSHES = 2_000
 const SLEEP_MS = 60_000
+/** So often what the bus holds is counted from outside. */
+const COUNTED_EVERY = 8
 /** While something is due the shell looks at its clock at least this often. */
 const WATCH_MS = 1_000
 const OVERWRITTEN = 0x23
@@ -95,6 +98,7 @@ export class World {
   #depth = 0
   readonly #clock = new BusClock()
   #sleptMs = 0
+  #flushes = 0
   /** What has happened since the bus fell asleep; undefined: it is awake. */
   #missed: BusEvent[] | undefined
   readonly #witness: Witness | undefined
@@ -479,6 +483,7 @@ export class World {
     }
     this.isFlushed = true
     for (const client of this.clients) client.demandTimely()
+    if (this.#core !== undefined && this.#flushes++ % COUNTED_EVERY === 0) demandCounted(this, this.#core)
   }
 
   /** Within how many milliseconds every request for the pool is answered; 0: whenever it pleases. */
@@ -500,7 +505,7 @@ export class World {
 
   #pipeOf(write: Write): { write(buffers: readonly Buffer[]): number } | undefined {
     if (write.kind === 'client') return this.#clientsById.get(write.id)?.pipe
-    return this.#slots.get(write.id)?.stdin
+    return this.#slots.get(write.id)
   }
 
   #wrote(write: Write, pendingBytes: number): void {
