@@ -6,6 +6,7 @@
  * first out. It chooses; whoever cannot be served now waits (`waiting.ts`) or is refused here, and nowhere else.
  */
 import { FIELD } from '../wire/fields.ts'
+import { ownMap } from './empty.ts'
 import type { Reason } from './faults.ts'
 import { FIXED } from './limits.ts'
 import type { Client, Worker } from './peers.ts'
@@ -141,7 +142,7 @@ export class Assignment {
       return 'no-worker'
     }
     spare.holder = client
-    client.holdings.set(pool.spec.id, spare)
+    client.holdings = ownMap(client.holdings).set(pool.spec.id, spare)
     this.keepSpares(pool)
     return spare
   }
