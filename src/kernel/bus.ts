@@ -4,6 +4,7 @@
  * It touches no socket, process, file, clock or source of chance. The same events at the same times yield the same actions
  * and the same bytes in the same outboxes, always.
  */
+import { LineSplitter } from '../wire/frame.ts'
 import { callerOf } from './calls.ts'
 import { Core } from './core.ts'
 import type { DialectTable } from './dialect-table.ts'
@@ -238,7 +239,7 @@ export class Bus {
   #closeClient(client: Client): void {
     if (client.state !== 'open') return
     client.state = 'half-closed'
-    client.isDeaf = true
+    this.#flow.deafen(client)
     this.#router.departures.refuseQuestionsOf(client)
     this.#core.timers.set(this.#core.nowMs + this.#core.spec.limits.halfCloseTimeoutMs, () => {
       if (client.state === 'half-closed' || client.state === 'closing') this.#hangUp(client, 'drop')
