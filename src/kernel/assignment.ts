@@ -122,8 +122,11 @@ export class Assignment {
   /** A reload has put another pool in the place of this one: who waits, waits there. */
   moveWaiting(from: Pool, to: Pool): void {
     const { waiting, router } = this.#board
-    for (const line of [from.waiting, from.leases]) {
+    // Nothing of what waits in a lobby has reached its worker.
+    for (const line of [from.waiting, from.leases, ...from.workers.map(({ lobby }) => lobby)]) {
       for (const route of waiting.take(line)) {
+        const introduction = route.client.introductions.get(from.spec.id)
+        if (introduction?.isWelcomed === false) introduction.end()
         route.pool = to
         router.proceed(route)
       }
