@@ -199,7 +199,7 @@ export class Assignment {
 
   #lease(route: Route, bound: Worker | undefined): Worker | Lack {
     const { client, pool, isRequest } = route
-    const own = this.#ownAt(client, pool, bound)
+    const own = this.#ownAt(route, bound)
     // Notifications (a cancel, say) belong to what is in flight: they never wait behind others.
     if (own !== undefined && (!isRequest || pool.leases.isEmpty || own === this.#granted)) return own
     if (!isRequest && bound !== undefined) return bound
@@ -214,10 +214,14 @@ export class Assignment {
   }
 
   /** Of several workers that it holds, the one just granted: its earlier messages may still wait for another. */
-  #ownAt(client: Client, pool: Pool, bound: Worker | undefined): Worker | undefined {
+  #ownAt(route: Route, bound: Worker | undefined): Worker | undefined {
+    const { client, pool } = route
     const granted = this.#granted
-    if (granted?.holder === client && granted.pool === pool && (bound ?? granted) === granted) return granted
-    return pool.workers.find((worker) => worker.isAlive && worker.holder === client && (bound ?? worker) === worker)
+    // What it speaks may have shown since the client got it.
+    const isOwn = (worker: Worker): boolean =>
+      worker.holder === client && (bound === undefined ? isFor(route, worker) : bound === worker)
+    if (granted?.pool === pool && isOwn(granted)) return granted
+    return pool.workers.find((worker) => worker.isAlive && isOwn(worker))
   }
 
   /** The worker the client had last, if it may choose: cursors and the like are of use there only. */
