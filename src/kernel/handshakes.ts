@@ -179,6 +179,8 @@ export class Handshakes {
     const { waiting, router } = this.#board
     for (const route of waiting.take(worker.lobby)) router.proceed(route)
     waiting.reopen(worker.lobby)
+    // Whoever held it for a message that has gone elsewhere holds it no more.
+    this.#board.assignment.maybeRelease(worker)
   }
 
   /** The worker does not speak what the message shows. */
