@@ -358,6 +358,7 @@ export class SimClient {
     this.#count(key, open, 0)
     if (open.size > 1) return undefined
     const [line] = open
+    if (line !== undefined) line.isAnswered = true
     return line
   }
 
