@@ -38,5 +38,6 @@ function* waitingOf({ open, vague }: SimClient): Generator<ClientLine> {
 /** The gateway holds calls as objects, what is cancelled is owed to nobody, and nobody knows whose a handshake was. */
 function isInside(line: ClientLine): boolean {
   if (!line.isConsumed || line.isCancelled || line.isCall || line.method === 'initialize') return false
+  if (line.method.startsWith('bus::')) return false
   return line.receiver === undefined && line.lostWith === undefined
 }
