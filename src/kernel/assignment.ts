@@ -128,6 +128,7 @@ export class Assignment {
         const introduction = route.client.introductions.get(from.spec.id)
         if (introduction?.isWelcomed === false) introduction.end()
         route.pool = to
+        route.worker = undefined
         router.proceed(route)
       }
       waiting.reopen(line)
@@ -210,7 +211,8 @@ export class Assignment {
     }
     const ready = pool.workers.filter((worker) => worker.isReady)
     if (ready.length === 0) return 'no-worker'
-    return pool.isExpectingWorker || ready.some((worker) => isFor(route, worker)) ? 'no-lease' : 'no-version'
+    const isServed = bound !== undefined || ready.some((worker) => servesVersion(worker, versionOf(route)))
+    return pool.isExpectingWorker || isServed ? 'no-lease' : 'no-version'
   }
 
   /** Of several workers that it holds, the one just granted: its earlier messages may still wait for another. */

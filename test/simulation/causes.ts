@@ -52,6 +52,7 @@ const CAUSES: Partial<Record<Reason, Cause>> = {
   unknown_pool: ({ pool, world }, line) => line.pool === 'nowhere' || !world.spec.pools.some(({ id }) => id === pool),
   session_id_conflict: (_client, line) => line.sessions.length === 2 || line.receiver?.temper === 'lying',
   too_many_subscriptions: () => false,
+  protocol_mismatch: ({ tongue }) => tongue !== 'plain',
 }
 
 /** The same for a call of an agent. */

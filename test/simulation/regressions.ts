@@ -23,6 +23,7 @@ export const REGRESSIONS: readonly (readonly [seed: number, what: string])[] = [
   [875, 'a worker whose last line filled a queue is buried all the same'],
   [1141, 'a lease waits with the messages that wait for a repeated initialize'],
   [1673, 'nobody is led back to a worker that is just ending'],
+  [966447242, 'a message that waited for a lease when its pool was replaced waits for any worker of the new one'],
   [795908315, 'who never introduced itself sees no session of others at an agent, and others see none of its own'],
   [805580949, 'what waited for a session reaches its owner or nobody, whatever the worker speaks by then'],
 ]

@@ -152,7 +152,9 @@ function demandId(worker: SimWorker, line: ClientLine, key: string, ownKey: stri
 /** Contract 6.7: a leased worker is one client's while it has requests in flight. */
 function demandLease(worker: SimWorker, line: ClientLine, text: string): void {
   const { spec } = worker
-  if (spec.sharing !== 'lease' || spec.limits.requestTimeoutMs > 0 || worker.vagueIds.size > 0) return
+  if (spec.sharing !== 'lease' || worker.vagueIds.size > 0) return
+  // What has timed out holds no lease, whichever edition of the pool it came under.
+  if (worker.world.poolsFor(line).some(({ limits }) => limits.requestTimeoutMs > 0)) return
   for (const { line: other } of worker.open.values()) {
     if (other === undefined || other.author === line.author || !other.author.isListening || other.isCancelled) continue
     demand(
