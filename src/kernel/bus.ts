@@ -4,6 +4,7 @@
  * It touches no socket, process, file, clock or source of chance. The same events at the same times yield the same actions
  * and the same bytes in the same outboxes, always.
  */
+import { LineSplitter } from '../wire/frame.ts'
 import { callerOf } from './calls.ts'
 import { Core } from './core.ts'
 import type { DialectTable } from './dialect-table.ts'
@@ -144,7 +145,7 @@ export class Bus {
         this.#withWorker(event, (worker) => {
           if (!worker.isAlive) return
           this.#flow.sendLine(worker, event.bytes)
-          if (worker.outbox.isFull) this.#flow.fill(worker, worker)
+          this.#holdBack(worker, event.source)
         }),
       'client-wrote': (event) =>
         this.#withClient(event.client, (client) => this.#clientWrote(client, event.pendingBytes)),
@@ -204,12 +205,15 @@ export class Bus {
   #reply(client: Client, { bytes, isFinal, id, source }: Extract<BusEvent, { type: 'client-reply' }>): void {
     if (isFinal) this.#router.calls.settle(client, id)
     this.#flow.sendLine(client, bytes)
-    if (client.outbox.isFull) {
-      if (source !== undefined) this.#withWorker(source, (worker) => this.#flow.fill(worker, client))
-      // Whoever asks and does not read causes the bytes as well.
-      this.#flow.fill(client, client)
-    }
+    this.#holdBack(client, source)
     if (isFinal) this.#maybeFinish(client)
+  }
+
+  /** A reply may have filled the queue of its caller: whoever asks and does not read causes the bytes as well. */
+  #holdBack(caller: Peer, source: WorkerProcessId | undefined): void {
+    if (!caller.outbox.isFull) return
+    if (source !== undefined) this.#withWorker(source, (worker) => this.#flow.fill(worker, caller))
+    this.#flow.fill(caller, caller)
   }
 
   /** Whether what the gateway says to this caller would wait. */

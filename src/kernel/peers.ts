@@ -58,7 +58,7 @@ abstract class PeerBase {
   stuckMs = 0
 
   constructor(maxLineBytes: number, maxQueueBytes: number) {
-    this.splitter = new LineSplitter(maxLineBytes)
+    this.splitter = new LineSplitter(maxLineBytes, true)
     this.outbox = new Outbox(maxQueueBytes)
     this.gate = new Gate(this as unknown as Peer)
   }
@@ -232,7 +232,7 @@ export class Worker extends PeerBase {
   /** A new process in the slot: nothing of the old one is left. */
   renew(): void {
     this.generation++
-    this.splitter = new LineSplitter(this.pool.spec.limits.maxInputBufferBytes)
+    this.splitter = new LineSplitter(this.pool.spec.limits.maxInputBufferBytes, true)
     this.outbox = new Outbox(this.pool.spec.limits.maxOutputQueueBytes)
     this.backlog = []
     this.backlogFrom = 0

@@ -158,3 +158,16 @@ describe('8.3 what a splitter retains', () => {
     expect(finish(splitter)).toEqual(['x'.repeat(10_000)])
   })
 })
+
+it('a line that came in several reads may be kept: the next ones leave it as it was', () => {
+  const splitter = new LineSplitter(1 << 20)
+  const kept: Buffer[] = []
+  for (const letter of ['a', 'b', 'c']) {
+    for (const part of [letter.repeat(40_000), `${letter.repeat(40_000)}\n`])
+      splitter.push(Buffer.from(part), 0, (bytes, start, end) => {
+        kept.push(bytes.subarray(start, end))
+        return true
+      })
+  }
+  expect(kept.map(String)).toEqual(['a', 'b', 'c'].map((letter) => letter.repeat(80_000)))
+})

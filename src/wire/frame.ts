@@ -28,9 +28,12 @@ export class LineSplitter {
   #heldBytes = 0
 
   readonly maxLineBytes: number
+  readonly #reusesBuffers: boolean
 
-  constructor(maxLineBytes: number) {
+  /** `reusesBuffers`: whoever keeps a line beyond its sink claims it (`line-buffers.ts`); otherwise a line may be kept as it is. */
+  constructor(maxLineBytes: number, reusesBuffers = false) {
     this.maxLineBytes = maxLineBytes
+    this.#reusesBuffers = reusesBuffers
   }
 
   /** What this splitter keeps in memory, as allocated. */
@@ -92,7 +95,7 @@ export class LineSplitter {
     const end = this.#heldBytes - 1
     this.#held = undefined
     this.#heldBytes = 0
-    return handOut(line, () => sink(line, 0, end))
+    return this.#reusesBuffers ? handOut(line, () => sink(line, 0, end)) : sink(line, 0, end)
   }
 
   #append(chunk: Buffer, start: number, end: number): void {
@@ -104,7 +107,8 @@ export class LineSplitter {
 
   #grow(need: number): void {
     const roomy = need <= SMALL_BYTES ? need * 2 : Math.max(need * 2, need + READ_BYTES)
-    const larger = borrowLineBuffer(need, Math.max(need, Math.min(roomy, this.maxLineBytes + 1)))
+    const mostBytes = Math.max(need, Math.min(roomy, this.maxLineBytes + 1))
+    const larger = this.#reusesBuffers ? borrowLineBuffer(need, mostBytes) : Buffer.allocUnsafeSlow(mostBytes)
     this.#held?.copy(larger, 0, 0, this.#heldBytes)
     this.#held = larger
   }

@@ -33,9 +33,11 @@ export function borrowLineBuffer(bytes: number, mostBytes: number): Buffer {
 /** Hands out the line in `buffer`: whoever claims it meanwhile owns the buffer, else it is free again at once. */
 export function handOut<Result>(buffer: Buffer, use: () => Result): Result {
   if (!isKept(buffer.buffer)) return use()
+  const before = released
   released = buffer.buffer
   const result = use()
-  released = undefined
+  // What one line sets free may hand out another in between.
+  released = before
   if (!owners.has(buffer.buffer)) keep(buffer.buffer)
   return result
 }

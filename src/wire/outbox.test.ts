@@ -115,7 +115,7 @@ describe('outbox', () => {
         fc.integer({ min: 10_000, max: 65_536 }),
         fc.array(fc.nat(3), { minLength: 12, maxLength: 12 }),
         (lengths, readBytes, choices) => {
-          const splitter = new LineSplitter(1_000_000)
+          const splitter = new LineSplitter(1_000_000, true)
           const [one, two] = [new Outbox(10_000_000), new Outbox(10_000_000)]
           const expected = ['', '']
           const seen = ['', '']
@@ -161,7 +161,7 @@ describe('outbox', () => {
     const memory = Buffer.allocUnsafeSlow(65_536)
     fc.assert(
       fc.property(fc.array(read, { maxLength: 25 }), (reads) => {
-        const splitter = new LineSplitter(1_000_000)
+        const splitter = new LineSplitter(1_000_000, true)
         const outboxes = [new Outbox(1_000_000), new Outbox(1_000_000)]
         const expected = ['', '']
         const seen = ['', '']

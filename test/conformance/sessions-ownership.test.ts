@@ -83,8 +83,6 @@ describe('when it ends', () => {
       id: 3,
       error: { code: -32002, data: { reason: 'session_lost' } },
     })
-    // The loss has been told, and a plain client could not bring it back: the name is new.
-    expect(await client.ask({ id: 4, method: 'm', sessionId: 's' })).toMatchObject({ id: 4, result: {} })
     expect(await client.ask({ id: 5, method: 'm', sessionId: 'new' })).toMatchObject({ result: {} })
     expect(await other.ask({ id: 1, method: 'm', sessionId: 's' })).toMatchObject({ result: {} })
   })

@@ -50,7 +50,7 @@ describe.each([
     verifies('A2-once')
     const bus = await startBus({ config: config(rawPool({ args: ['once', `newest=${version}`], ...more })) })
     const clients = await Promise.all(Array.from({ length: 5 }, () => bus.connect()))
-    clients.forEach((client, n) => client.send(hello(n, version)))
+    for (const [n, client] of clients.entries()) client.send(hello(n, version))
     const answers = await Promise.all(clients.map((client, n) => client.answerTo(n)))
     for (const { result } of answers) expect(result).toMatchObject({ protocolVersion: version })
   })

@@ -83,7 +83,8 @@ describe('server/discover', () => {
     verifies('A1-number')
     const bus = await startBus({ config: puppet('legacy') })
     const [acp, mcp] = await connected(bus, 2)
-    await acp!.ask({ jsonrpc: '2.0', id: 0, method: 'initialize', params: { protocolVersion: 1 } })
+    const welcome = `{"jsonrpc":"2.0","id":$ID,"result":{"protocolVersion":1}}`
+    await acp!.ask({ jsonrpc: '2.0', id: 0, method: 'initialize', params: { protocolVersion: 1, say: [welcome] } })
     expectRefusal(await mcp!.ask(discover(1)), 'protocol_mismatch')
     expect(timesHeard(bus, 'initialize')).toBe(1)
     expect(await acp!.ask({ jsonrpc: '2.0', id: 1, method: 'x', params: { n: 1 } })).toMatchObject({

@@ -17,7 +17,7 @@ import { inspect } from './invariants.ts'
 import type { ClientLine, WorkerLine } from './line.ts'
 import { coreSeen } from './look.ts'
 import { judgeStalled, judgeStuck, passTime } from './patience.ts'
-import { addAgents, drawScenario, isAioSeed, redrawSpec, type Scenario } from './scenario.ts'
+import { addAgents, addCustoms, drawScenario, isAioSeed, redrawSpec, type Scenario } from './scenario.ts'
 import { SimClient } from './sim-client.ts'
 import { SimWorker } from './sim-worker.ts'
 import { demand, Violation } from './violation.ts'
@@ -57,6 +57,7 @@ export class World {
   readonly everyWorker: SimWorker[] = []
   /** Every edition of every pool. */
   readonly #editions: PoolSpec[] = []
+  readonly #timeoutsMs = new Map<string, number>()
   /** Who has ever used the name of a session. */
   readonly namers = new Map<string, Set<SimClient>>()
   readonly #slots = new Map<WorkerId, SimWorker>()
@@ -97,7 +98,7 @@ export class World {
     this.seed = seed
     this.chance = new Chance(seed, -1)
     const scenario = drawScenario(this.chance)
-    this.scenario = isAioSeed(seed) ? addAgents(this.chance, scenario) : scenario
+    this.scenario = addCustoms(seed, isAioSeed(seed) ? addAgents(this.chance, scenario) : scenario)
     this.spec = this.scenario.spec
     this.isRoomy = this.spec.limits.maxTotalBufferBytes > 1_000_000
     if (isTold) this.story = []
@@ -132,11 +133,21 @@ export class World {
 
   /** Every edition of the pools that may serve the line: its client's, and those that serve in its place. */
   poolsFor({ author }: ClientLine): PoolSpec[] {
-    const ids = new Set([author.pool])
+    const ids = this.#poolsBehind(author.pool)
+    return this.#editions.filter(({ id }) => ids.has(id))
+  }
+
+  /** Messages for one pool may be served by the other. */
+  mayServe(pool: string, other: string): boolean {
+    return pool === other || this.#poolsBehind(pool).has(other)
+  }
+
+  #poolsBehind(pool: string): ReadonlySet<string> {
+    const ids = new Set([pool])
     for (const id of ids) {
       for (const pool of this.#editions) if (pool.id === id && pool.fallback !== undefined) ids.add(pool.fallback)
     }
-    return this.#editions.filter(({ id }) => ids.has(id))
+    return ids
   }
 
   // ---- steps ----
@@ -223,6 +234,9 @@ export class World {
   #learn(spec: BusSpec): void {
     for (const pool of spec.pools) {
       if (!this.#specs.has(pool.revision)) this.#editions.push(pool)
+      const { requestTimeoutMs } = pool.limits
+      const before = this.#timeoutsMs.get(pool.id) ?? requestTimeoutMs
+      this.#timeoutsMs.set(pool.id, before * requestTimeoutMs === 0 ? 0 : Math.max(before, requestTimeoutMs))
       this.#specs.set(pool.revision, pool)
     }
   }
@@ -403,6 +417,12 @@ export class World {
       for (const write of writes) this.#write(write)
     }
     this.isFlushed = true
+    for (const client of this.clients) client.demandTimely()
+  }
+
+  /** Within how many milliseconds every request for the pool is answered; 0: whenever it pleases. */
+  timeoutMsOf(pool: string): number {
+    return this.#timeoutsMs.get(pool) ?? 0
   }
 
   #write(write: Write): void {
