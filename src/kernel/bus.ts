@@ -4,7 +4,6 @@
  * It touches no socket, process, file, clock or source of chance. The same events at the same times yield the same actions
  * and the same bytes in the same outboxes, always.
  */
-import { LineSplitter } from '../wire/frame.ts'
 import { callerOf } from './calls.ts'
 import { Core } from './core.ts'
 import type { DialectTable } from './dialect-table.ts'
