@@ -124,3 +124,70 @@ it('6.4 a session that two clients have loaded at workers of their own is a thir
   rig.send(CARL, { id: 2, method: 'session/prompt', params: { sessionId: 'S', prompt: [] } })
   expect(rig.reason(CARL, 2)).toBe('session_not_owned')
 })
+
+it('7.2 a worker that owes an answer is ended when hang_timeout_sec has passed, and not before', () => {
+  const rig = new Rig([{ hangTimeoutMs: 400 }])
+  rig.send(ANNA, { id: 1, method: 'work' })
+  rig.pass(399)
+  expect(rig.reason(ANNA, 1)).toBeUndefined()
+  rig.pass(1)
+  expect(rig.reason(ANNA, 1)).toBe('worker_stalled')
+})
+
+/** A server of a client's own, whose traffic is traced. */
+function traced(): Rig {
+  return new Rig([{ sharing: 'isolated', protocol: 'mcp', era: 'legacy', trace: true }])
+}
+
+const observed = (rig: Rig): Message[] =>
+  rig.done.flatMap((action) => (action.do === 'observed' ? [action.what as Message] : []))
+
+it('T9 a request of a traced pool is told of twice: when it is sent, and when it is answered', () => {
+  const rig = traced()
+  rig.send(ANNA, { id: 'x', method: 'tools/call', params: { name: 'n' } })
+  rig.says(0, { id: 'x', result: { content: [] } })
+  const [opened, answered, ...more] = observed(rig)
+  expect(opened).toMatchObject({ kind: 'opened', pool: 'p', protocol: 'mcp', method: 'tools/call', id: 'x', worker: 0 })
+  expect(opened.body.toString()).toBe('{"name":"n"}')
+  expect(answered).toMatchObject({ kind: 'answered', request: opened.request })
+  expect(answered.body.toString()).toBe('{"content":[]}')
+  expect(more).toEqual([])
+})
+
+it('T9 an error has no body, and a request whose client goes ends as one', () => {
+  const rig = traced()
+  rig.send(ANNA, { id: 1, method: 'tools/call', params: {} })
+  rig.says(0, { id: 1, error: { code: 1, message: 'no' } })
+  rig.send(ANNA, { id: 2, method: 'tools/call', params: {} })
+  rig.apply({ type: 'client-closed', client: ANNA })
+  const [first, answered, second, failed, ...more] = observed(rig)
+  expect(answered).toMatchObject({ kind: 'answered', request: first.request, body: undefined })
+  expect(second.request).not.toBe(first.request)
+  expect(failed).toMatchObject({ kind: 'failed', request: second.request, error: { data: { reason: 'client_gone' } } })
+  expect(more).toEqual([])
+})
+
+it('T9 what a traced worker says and asks is told of, and how its question ends', () => {
+  const rig = traced()
+  rig.send(ANNA, { id: 1, method: 'tools/call', params: { _meta: { progressToken: 't' } } })
+  rig.says(0, { method: 'notifications/progress', params: { progressToken: 't', progress: 1 } })
+  rig.says(0, { id: 7, method: 'sampling/createMessage', params: {} })
+  rig.send(ANNA, { id: 7, result: {} })
+  rig.says(0, { id: 8, method: 'sampling/createMessage', params: {} })
+  rig.apply({ type: 'client-ended', client: ANNA })
+  const [opened, progress, asked, settled, askedAgain, ...rest] = observed(rig)
+  expect(progress).toMatchObject({ kind: 'said', request: opened.request, question: undefined })
+  expect(asked).toMatchObject({ kind: 'said', request: undefined, question: expect.any(Number) })
+  expect(settled).toMatchObject({ kind: 'settled', question: asked.question })
+  expect(JSON.parse(settled.line.toString())).toEqual({ id: 7, result: {} })
+  expect(askedAgain.question).not.toBe(asked.question)
+  expect(rest.map(({ kind }) => kind).sort()).toEqual(['failed', 'settled'])
+  expect(rest.find(({ kind }) => kind === 'settled')).toMatchObject({ question: askedAgain.question, line: undefined })
+})
+
+it('T9 of a pool that is not traced nothing is told', () => {
+  const rig = new Rig([{ sharing: 'isolated', protocol: 'mcp', era: 'legacy' }])
+  rig.send(ANNA, { id: 1, method: 'tools/call', params: {} })
+  rig.says(0, { id: 1, result: {} })
+  expect(observed(rig)).toEqual([])
+})
