@@ -191,3 +191,86 @@ it('T9 of a pool that is not traced nothing is told', () => {
   rig.says(0, { id: 1, result: {} })
   expect(observed(rig)).toEqual([])
 })
+
+const INITIALIZE = { id: 1, method: 'initialize', params: { protocolVersion: 1 } }
+const WELCOME = { id: 1, result: { protocolVersion: 1, agentCapabilities: {} } }
+
+it('6.6 where sessions are spread, each new one goes to the next worker, which hears the handshake first', () => {
+  const rig = new Rig([{ instances: 2, protocol: 'acp', balance: 'session' }])
+  rig.send(ANNA, INITIALIZE)
+  rig.says(0, WELCOME)
+  rig.send(ANNA, { id: 2, method: 'session/new', params: {} })
+  const [repeated, ...early] = rig.at(1)
+  expect(repeated.method).toBe('initialize')
+  expect(early).toEqual([])
+  rig.says(1, { id: repeated.id, result: WELCOME.result })
+  expect(rig.at(1).at(-1)).toMatchObject({ id: 2, method: 'session/new' })
+  rig.says(1, { id: 2, result: { sessionId: 'at1' } })
+  rig.send(ANNA, { id: 3, method: 'session/new', params: {} })
+  expect(rig.at(0).at(-1)).toMatchObject({ id: 3, method: 'session/new' })
+  rig.says(0, { id: 3, result: { sessionId: 'at0' } })
+  rig.send(ANNA, { id: 4, method: 'session/prompt', params: { sessionId: 'at1', prompt: [] } })
+  expect(rig.at(1).at(-1)).toMatchObject({ id: 4 })
+  rig.send(ANNA, { id: 5, method: 'session/list', params: {} })
+  rig.says(0, { id: 5, result: { sessions: [{ sessionId: 'at0' }] } })
+  expect(rig.heard(ANNA, 5).result).toEqual({
+    _meta: { 'stdio-bus/partial': true },
+    sessions: [{ sessionId: 'at0' }],
+  })
+})
+
+it('6.6 a list of sessions of the only worker is whole, without those of others', () => {
+  const rig = new Rig([{ protocol: 'acp' }])
+  for (const client of [ANNA, BERT]) {
+    rig.send(client, INITIALIZE)
+    rig.says(0, { ...WELCOME, id: rig.at(0).at(-1).id })
+    rig.send(client, { id: 2, method: 'session/new', params: {} })
+    rig.says(0, { id: rig.at(0).at(-1).id, result: { sessionId: `of ${client}` } })
+  }
+  rig.send(ANNA, { id: 3, method: 'session/list', params: {} })
+  const sessions = [{ sessionId: 'of 1' }, { sessionId: 'old' }, { sessionId: 'of 2' }]
+  rig.says(0, { id: 3, result: { sessions } })
+  expect(rig.heard(ANNA, 3).result).toEqual({ sessions: sessions.slice(0, 2) })
+})
+
+it('7.2 where no worker will come, another pool serves in its place', () => {
+  const rig = new Rig([{ restart: 'never', fallback: 'q' }, { id: 'q' }], { defaultPool: 'p' })
+  rig.dies(0)
+  rig.send(ANNA, { id: 1, method: 'work' })
+  expect(rig.at(1)).toMatchObject([{ id: 1 }])
+  rig.says(1, { id: 1, result: {} })
+  expect(rig.heard(ANNA, 1).result).toEqual({})
+})
+
+it('7.2 where no pool serves in its place, the request is refused with the name of the pool', () => {
+  const rig = new Rig([{ restart: 'never' }])
+  rig.dies(0)
+  rig.send(ANNA, { id: 1, method: 'work' })
+  expect(rig.heard(ANNA, 1).error.data).toMatchObject({ reason: 'no_worker', pool: 'p' })
+})
+
+it('6.7 a leased server is answered for what its holder has not offered', () => {
+  const rig = new Rig([{ sharing: 'lease', protocol: 'mcp', era: 'legacy' }])
+  const params = { protocolVersion: '2025-11-25', capabilities: { roots: {} } }
+  rig.send(ANNA, { id: 1, method: 'initialize', params })
+  const greeting = rig.at(0).at(-1)
+  expect(greeting.params.capabilities).toEqual({ roots: {} })
+  rig.says(0, { id: greeting.id, result: { protocolVersion: '2025-11-25', capabilities: {} } })
+  expect(rig.heard(ANNA, 1).result.protocolVersion).toBe('2025-11-25')
+  rig.send(ANNA, { id: 2, method: 'tools/call', params: {} })
+  rig.says(0, { id: 7, method: 'sampling/createMessage', params: {} })
+  expect(rig.at(0).at(-1)).toMatchObject({ id: 7, error: { data: { reason: 'not_offered' } } })
+  rig.says(0, { id: 8, method: 'roots/list' })
+  expect(rig.heard(ANNA, 8).method).toBe('roots/list')
+})
+
+it('6.6 what an agent says once is told to those who come later', () => {
+  const rig = new Rig([{ protocol: 'acp' }])
+  const status = { method: '_auth/status_update', params: { status: 'in' } }
+  rig.send(ANNA, INITIALIZE)
+  rig.says(0, WELCOME)
+  rig.says(0, status)
+  rig.send(BERT, INITIALIZE)
+  rig.says(0, { ...WELCOME, id: rig.at(0).at(-1).id })
+  expect(rig.all(BERT)).toEqual([WELCOME, status])
+})
