@@ -274,3 +274,122 @@ it('6.6 what an agent says once is told to those who come later', () => {
   rig.says(0, { ...WELCOME, id: rig.at(0).at(-1).id })
   expect(rig.all(BERT)).toEqual([WELCOME, status])
 })
+
+/** Servers with a handshake that several clients share: the bus has greeted the worker, and both clients are welcomed. */
+function served(): Rig {
+  const rig = new Rig([{ protocol: 'mcp', era: 'legacy' }])
+  const [greeting] = rig.at(0)
+  rig.says(0, { id: greeting.id, result: { protocolVersion: '2025-11-25', capabilities: {} } })
+  for (const client of [ANNA, BERT])
+    rig.send(client, { id: 1, method: 'initialize', params: { protocolVersion: '2025-11-25', capabilities: {} } })
+  return rig
+}
+
+const saidTo = (rig: Rig, method: string): Message[] => rig.at(0).filter((line) => line.method === method)
+
+it('M15 a shared server is told the most verbose level that anybody wants, and only when it changes', () => {
+  const rig = served()
+  const setLevel = (client: ClientId, id: number, level: string): void =>
+    rig.send(client, { id, method: 'logging/setLevel', params: { level } })
+  setLevel(ANNA, 2, 'warning')
+  setLevel(BERT, 2, 'error')
+  setLevel(BERT, 3, 'debug')
+  expect(rig.heard(BERT, 3).result).toEqual({})
+  expect(saidTo(rig, 'logging/setLevel').map(({ params }) => params.level)).toEqual(['warning', 'debug'])
+  rig.send(BERT, { id: 4, method: 'tools/call', params: {} })
+  rig.says(0, { method: 'notifications/message', params: { level: 'info', data: 'x' } })
+  expect(rig.all(BERT).at(-1).method).toBe('notifications/message')
+  setLevel(BERT, 5, 'error')
+  rig.says(0, { method: 'notifications/message', params: { level: 'info', data: 'y' } })
+  expect(rig.all(BERT).at(-1).id).toBe(5)
+})
+
+it('M16 a shared server hears of a resource once, until the last who wants it has gone', () => {
+  const rig = served()
+  const ask = (client: ClientId, id: number, method: string): void =>
+    rig.send(client, { id, method, params: { uri: 'file:///a' } })
+  ask(ANNA, 2, 'resources/subscribe')
+  rig.says(0, { id: saidTo(rig, 'resources/subscribe')[0].id, result: {} })
+  ask(BERT, 2, 'resources/subscribe')
+  expect(rig.heard(BERT, 2).result).toEqual({})
+  expect(saidTo(rig, 'resources/subscribe')).toHaveLength(1)
+  rig.says(0, { method: 'notifications/resources/updated', params: { uri: 'file:///a' } })
+  for (const client of [ANNA, BERT]) expect(rig.all(client).at(-1).method).toBe('notifications/resources/updated')
+  ask(ANNA, 3, 'resources/unsubscribe')
+  expect(rig.heard(ANNA, 3).result).toEqual({})
+  expect(saidTo(rig, 'resources/unsubscribe')).toEqual([])
+  rig.says(0, { method: 'notifications/resources/updated', params: { uri: 'file:///a' } })
+  expect(rig.all(ANNA).at(-1).id).toBe(3)
+  rig.apply({ type: 'client-closed', client: BERT })
+  expect(saidTo(rig, 'resources/unsubscribe')).toMatchObject([{ params: { uri: 'file:///a' } }])
+})
+
+it('7.3 the turn of a client that goes is cancelled, and its session is closed where the agent can', () => {
+  const rig = new Rig([{ protocol: 'acp' }])
+  rig.send(ANNA, INITIALIZE)
+  rig.says(0, { id: 1, result: { protocolVersion: 1, agentCapabilities: { sessionCapabilities: { close: {} } } } })
+  rig.send(ANNA, { id: 2, method: 'session/new', params: {} })
+  rig.says(0, { id: 2, result: { sessionId: 'S' } })
+  rig.send(ANNA, { id: 3, method: 'session/prompt', params: { sessionId: 'S', prompt: [] } })
+  rig.says(0, { id: 9, method: 'session/request_permission', params: { sessionId: 'S' } })
+  rig.apply({ type: 'client-closed', client: ANNA })
+  expect(saidTo(rig, 'session/cancel')).toMatchObject([{ params: { sessionId: 'S' } }])
+  expect(rig.at(0).find(({ id }) => id === 9).result).toEqual({ outcome: { outcome: 'cancelled' } })
+  expect(saidTo(rig, 'session/close')).toMatchObject([{ params: { sessionId: 'S' } }])
+})
+
+it('7.3 the session of a client that goes is left alone where the agent cannot close it', () => {
+  const rig = new Rig([{ protocol: 'acp' }])
+  rig.send(ANNA, INITIALIZE)
+  rig.says(0, WELCOME)
+  rig.send(ANNA, { id: 2, method: 'session/new', params: {} })
+  rig.says(0, { id: 2, result: { sessionId: 'S' } })
+  rig.apply({ type: 'client-closed', client: ANNA })
+  expect(saidTo(rig, 'session/close')).toEqual([])
+  expect(saidTo(rig, 'session/cancel')).toEqual([])
+})
+
+it('7.5 a worker on demand starts with the first message and ends when it has been idle for long enough', () => {
+  const rig = new Rig([{ isLazy: true, idleTimeoutMs: 500 }])
+  expect(rig.done.some((action) => action.do === 'spawn-worker')).toBe(false)
+  rig.send(ANNA, { id: 1, method: 'work' })
+  expect(rig.at(0)).toMatchObject([{ id: 1 }])
+  const stops = (): Action[] => rig.done.filter((action) => action.do === 'stop-worker')
+  rig.pass(2_000)
+  expect(stops()).toEqual([])
+  rig.says(0, { id: 1, result: {} })
+  rig.pass(499)
+  expect(stops()).toEqual([])
+  rig.pass(501)
+  expect(stops()).toMatchObject([{ how: 'end' }])
+})
+
+it('8.1 a request times out wherever it is, and what comes later is nobody’s', () => {
+  const limits = { ...DEFAULT_LIMITS, requestTimeoutMs: 300 }
+  const rig = new Rig([{ limits }], { limits })
+  rig.send(ANNA, { id: 1, method: 'work' })
+  rig.pass(299)
+  expect(rig.all(ANNA)).toEqual([])
+  rig.pass(1)
+  expect(rig.reason(ANNA, 1)).toBe('request_timeout')
+  rig.says(0, { id: 1, result: {} })
+  expect(rig.all(ANNA)).toHaveLength(1)
+  rig.send(ANNA, { id: 1, method: 'work' })
+  expect(rig.at(0).at(-1).id).toBe(1)
+})
+
+it('4.1.2 a client that sends no more gets what it is owed, for a while', () => {
+  const limits = { ...DEFAULT_LIMITS, halfCloseTimeoutMs: 200 }
+  const rig = new Rig([{}], { limits })
+  rig.send(ANNA, { id: 1, method: 'work' })
+  rig.send(BERT, { id: 2, method: 'work' })
+  for (const client of [ANNA, BERT]) rig.apply({ type: 'client-ended', client })
+  rig.says(0, { id: 1, result: {} })
+  const closed = (): Action[] => rig.done.filter((action) => action.do === 'close-client')
+  expect(rig.heard(ANNA, 1).result).toEqual({})
+  expect(closed()).toMatchObject([{ client: ANNA, how: 'flush' }])
+  rig.pass(199)
+  expect(closed()).toHaveLength(1)
+  rig.pass(1)
+  expect(closed()).toMatchObject([{ client: ANNA }, { client: BERT, how: 'drop' }])
+})
