@@ -6,6 +6,7 @@
  * first out. It chooses; whoever cannot be served now waits (`waiting.ts`) or is refused here, and nowhere else.
  */
 import { FIELD } from '../wire/fields.ts'
+import { ownMap } from './empty.ts'
 import type { Reason } from './faults.ts'
 import { FIXED } from './limits.ts'
 import type { Client, Worker } from './peers.ts'
@@ -121,8 +122,11 @@ export class Assignment {
   /** A reload has put another pool in the place of this one: who waits, waits there. */
   moveWaiting(from: Pool, to: Pool): void {
     const { waiting, router } = this.#board
-    for (const line of [from.waiting, from.leases]) {
+    // Nothing of what waits in a lobby has reached its worker.
+    for (const line of [from.waiting, from.leases, ...from.workers.map(({ lobby }) => lobby)]) {
       for (const route of waiting.take(line)) {
+        const introduction = route.client.introductions.get(from.spec.id)
+        if (introduction?.isWelcomed === false) introduction.end()
         route.pool = to
         router.proceed(route)
       }
@@ -141,7 +145,7 @@ export class Assignment {
       return 'no-worker'
     }
     spare.holder = client
-    client.holdings.set(pool.spec.id, spare)
+    client.holdings = ownMap(client.holdings).set(pool.spec.id, spare)
     this.keepSpares(pool)
     return spare
   }
@@ -195,7 +199,7 @@ export class Assignment {
 
   #lease(route: Route, bound: Worker | undefined): Worker | Lack {
     const { client, pool, isRequest } = route
-    const own = this.#ownAt(client, pool, bound)
+    const own = this.#ownAt(route, bound)
     // Notifications (a cancel, say) belong to what is in flight: they never wait behind others.
     if (own !== undefined && (!isRequest || pool.leases.isEmpty || own === this.#granted)) return own
     if (!isRequest && bound !== undefined) return bound
@@ -210,10 +214,14 @@ export class Assignment {
   }
 
   /** Of several workers that it holds, the one just granted: its earlier messages may still wait for another. */
-  #ownAt(client: Client, pool: Pool, bound: Worker | undefined): Worker | undefined {
+  #ownAt(route: Route, bound: Worker | undefined): Worker | undefined {
+    const { client, pool } = route
     const granted = this.#granted
-    if (granted?.holder === client && granted.pool === pool && (bound ?? granted) === granted) return granted
-    return pool.workers.find((worker) => worker.isAlive && worker.holder === client && (bound ?? worker) === worker)
+    // What it speaks may have shown since the client got it.
+    const isOwn = (worker: Worker): boolean =>
+      worker.holder === client && (bound === undefined ? isFor(route, worker) : bound === worker)
+    if (granted?.pool === pool && isOwn(granted)) return granted
+    return pool.workers.find((worker) => worker.isAlive && isOwn(worker))
   }
 
   /** The worker the client had last, if it may choose: cursors and the like are of use there only. */

@@ -9,6 +9,7 @@ import { type Edit, replace, splice } from '../wire/splice.ts'
 import { isSpread, versionOf } from './assignment.ts'
 import type { ClientRow } from './dialect-table.ts'
 import type { Dialect } from './dialects.ts'
+import { ownMap } from './empty.ts'
 import type { Reason } from './faults.ts'
 import { mismatchOf } from './handshakes.ts'
 import { type Bond, Introduction } from './introductions.ts'
@@ -307,7 +308,7 @@ function introductionTo({ client, dialect, introducedBy }: Route, pool: Pool): I
   if (known !== undefined) return known
   const introduction = new Introduction(client, dialect!)
   if (introducedBy !== undefined) introduction.takeOver(introducedBy)
-  client.introductions.set(pool.spec.id, introduction)
+  client.introductions = ownMap(client.introductions).set(pool.spec.id, introduction)
   return introduction
 }
 

@@ -179,6 +179,8 @@ export class Handshakes {
     const { waiting, router } = this.#board
     for (const route of waiting.take(worker.lobby)) router.proceed(route)
     waiting.reopen(worker.lobby)
+    // Whoever held it for a message that has gone elsewhere holds it no more.
+    this.#board.assignment.maybeRelease(worker)
   }
 
   /** The worker does not speak what the message shows. */
@@ -256,11 +258,23 @@ export class Handshakes {
   }
 
   /** The worker takes one handshake only and has had it: later ones get its answer. */
-  answerAgain({ client, request, pool }: Route, worker: Worker): void {
+  answerAgain({ client, request }: Route, worker: Worker): void {
     this.#board.answerRequest(request!, `"result":${worker.welcome!.result}`)
-    const introduction = client.introductions.get(pool.spec.id)!
-    introduction.version = worker.welcome!.version
-    introduction.isWelcomed = true
+    this.#welcomed(client, worker)
+  }
+
+  /** It refuses another handshake: `line` says what it said to the first. */
+  welcomeAgain(client: Client, worker: Worker, line: Buffer): void {
+    this.#board.flow.sendLine(client, line)
+    this.#welcomed(client, worker)
+  }
+
+  #welcomed(client: Client, worker: Worker): void {
+    const introduction = client.introductions.get(worker.pool.spec.id)
+    if (introduction !== undefined) {
+      introduction.version = worker.welcome!.version
+      introduction.isWelcomed = true
+    }
     this.tellRemembered(client, worker)
   }
 

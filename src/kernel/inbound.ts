@@ -10,6 +10,7 @@ import { replace } from '../wire/splice.ts'
 import type { Core } from './core.ts'
 import { DialectInbound } from './dialect-inbound.ts'
 import type { Dialect } from './dialects.ts'
+import { ownMap } from './empty.ts'
 import { faultOf, type Reason } from './faults.ts'
 import { type Request, spell } from './owed.ts'
 import type { Client, Worker } from './peers.ts'
@@ -120,7 +121,7 @@ export class Inbound {
     if (introduction?.isWelcomed && sharing !== 'isolated') return introduction.dialect
     const { dialects } = this.#board
     const shown = dialects.recognise(line)
-    if (shown !== undefined) client.shown.set(id, shown)
+    if (shown !== undefined) client.shown = ownMap(client.shown).set(id, shown)
     const known = shown ?? introduction?.dialect ?? client.shown.get(id) ?? pool.dialect
     return known ?? (protocol === 'auto' ? undefined : dialects.greeted)
   }

@@ -133,7 +133,7 @@ export class Outbound {
     if (conflict !== undefined)
       return this.#board.fail(client, request.idSpelling, 'session_id_conflict', { sessionId: conflict })
     const welcome = this.#welcomeInstead(request, worker, line)
-    if (welcome !== undefined) this.#board.flow.sendLine(client, welcome)
+    if (welcome !== undefined) this.#board.handshakes.welcomeAgain(client, worker, welcome)
     else this.#board.forward(client, line, this.#editsFor(client, request, worker, line))
     if (client.state === 'half-closed') this.#board.host.maybeFinish(client)
   }

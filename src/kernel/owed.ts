@@ -10,6 +10,7 @@ import type { Envelope, IdKey } from '../wire/envelope.ts'
 import { FIELD, type Field } from '../wire/fields.ts'
 import type { ClientRow } from './dialect-table.ts'
 import type { Dialect } from './dialects.ts'
+import { ownMap, ownSet } from './empty.ts'
 import { FIXED } from './limits.ts'
 import type { Client, Worker } from './peers.ts'
 import type { Route } from './route.ts'
@@ -295,7 +296,7 @@ export class Owed {
       token: undefined,
       observed: 0,
     }
-    client.questions.set(key, question)
+    client.questions = ownMap(client.questions).set(key, question)
     worker.questions.set(workerKey, question)
     return question
   }
@@ -310,11 +311,12 @@ export class Owed {
   /** Nobody wants the answer any more; its id stays taken, or a late consent would be one to another question. */
   disownQuestion(question: Question): void {
     this.settleQuestion(question)
-    const { unwanted } = question.client
-    unwanted.add(question.key)
+    const { client } = question
+    const unwanted = ownSet(client.unwanted).add(question.key)
+    client.unwanted = unwanted
     if (unwanted.size <= FIXED.maxOwnerlessIds) return
     const [oldest] = unwanted
     unwanted.delete(oldest!)
-    question.client.aliasesQuestions = true
+    client.aliasesQuestions = true
   }
 }

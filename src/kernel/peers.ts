@@ -10,6 +10,7 @@ import { LineSplitter } from '../wire/frame.ts'
 import { IdTable } from '../wire/id-table.ts'
 import { Outbox } from '../wire/outbox.ts'
 import type { Dialect } from './dialects.ts'
+import { emptyMap, emptySet } from './empty.ts'
 import type { BusEvent } from './events.ts'
 import { Gate } from './gate.ts'
 import type { Bond, Introduction } from './introductions.ts'
@@ -88,24 +89,24 @@ export class Client extends PeerBase {
   pool: PoolId | undefined
   state: 'open' | 'half-closed' | 'closing' | 'closed' = 'open'
   /** Its sessions, whatever their worker. */
-  readonly sessions = new Map<SessionId, Session>()
+  sessions = emptyMap<SessionId, Session>()
   /** Sessions whose worker has ended. */
-  readonly lost = new Set<SessionId>()
+  lost = emptySet<SessionId>()
   /** Its unanswered requests, newest first. */
   newest: Request | undefined
   pendingCount = 0
   /** What workers asked it, by the id it was asked with. */
-  readonly questions = new Map<IdKey, Question>()
+  questions = emptyMap<IdKey, Question>()
   /** Ids it was asked with by workers that no longer want to know: it may still answer, and must not answer anything else. */
-  readonly unwanted = new Set<IdKey>()
+  unwanted = emptySet<IdKey>()
   /** Such ids have been forgotten: from now on it is asked with no worker's own id. */
   aliasesQuestions = false
   /** What it has said to pools whose protocol has a state (contract 6.6). */
-  readonly introductions = new Map<PoolId, Introduction>()
+  introductions = emptyMap<PoolId, Introduction>()
   /** What it has shown that it speaks, by pool, whether or not a worker has answered. */
-  readonly shown = new Map<PoolId, Dialect>()
+  shown = emptyMap<PoolId, Dialect>()
   /** The workers that are its own, by pool (contract 6.7: isolated). */
-  readonly holdings = new Map<PoolId, Worker>()
+  holdings = emptyMap<PoolId, Worker>()
   hasSpoken = false
   /** It has called the gateway. */
   isCaller = false

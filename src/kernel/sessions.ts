@@ -6,6 +6,7 @@
  * mostly there is one, and what one client can make a hundred thousand times is as small as can be.
  */
 import type { Core } from './core.ts'
+import { ownMap, ownSet } from './empty.ts'
 import type { Client, Worker } from './peers.ts'
 import type { Principal, SessionId } from './vocabulary.ts'
 
@@ -37,7 +38,7 @@ export class Sessions {
       worker,
       hadTurn: false,
     }
-    client.sessions.set(id, session)
+    client.sessions = ownMap(client.sessions).set(id, session)
     client.lost.delete(id)
     worker.sessions.set(idAtWorker, session)
     const known = this.#byId.get(id)
@@ -88,7 +89,8 @@ export class Sessions {
   loseAllOf(worker: Worker): void {
     for (const session of [...worker.sessions.values()]) {
       this.end(session)
-      session.driver?.lost.add(session.id)
+      const { driver } = session
+      if (driver !== undefined) driver.lost = ownSet(driver.lost).add(session.id)
     }
   }
 }

@@ -62,6 +62,51 @@ describe('reload', () => {
     })
   })
 
+  test('7.5 where only instances grew, the workers that run stay, with their sessions and requests', async () => {
+    verifies('7.5-grow', '7.5-reload')
+    const slow = (instances: number) => config(pool('slow', { id: 'p', instances }))
+    const bus = await startBus({ config: slow(1) })
+    const client = await bus.connect()
+    const { pid } = (await client.ask({ id: 1, method: 'm', sessionId: 's' })).result
+    client.send({ id: 2, method: 'm', params: { ms: 1_500 } })
+    await client.taken()
+    bus.workspace.write('bus.json', slow(3))
+    expect((await bus.run(['reload', '--control', bus.control])).code).toBe(0)
+    const { workers } = await bus.statusWhere(
+      'there are three',
+      (status) => status.workers.filter(({ state }) => state === 'ready').length === 3,
+    )
+    expect(workers).toHaveLength(3)
+    expect(workers.find((each) => each.pid === pid)).toMatchObject({ state: 'ready', generation: 1, restarts: 0 })
+    expect((await client.answerTo(2)).result.pid).toBe(pid)
+    expect((await client.ask({ id: 3, method: 'm', sessionId: 's' })).result.pid).toBe(pid)
+    const pids = new Set<number>()
+    for (let n = 0; n < 6; n++) pids.add((await client.ask({ id: n, method: 'm' })).result.pid)
+    expect(pids.size).toBe(3)
+  })
+
+  test('7.5 fewer instances, or another change beside, is a changed pool', async () => {
+    verifies('7.5-grow', '7.5-retire')
+    const bus = await startBus({ config: config(echo('old', { instances: 2 })) })
+    const client = await bus.connect()
+    const before = (await bus.allReady()).workers.map(({ pid }) => pid)
+    for (const [next, count] of [
+      [echo('old', { instances: 1 }), 1],
+      [echo('new', { instances: 2 }), 2],
+    ] as const) {
+      bus.workspace.write('bus.json', config(next))
+      expect((await bus.run(['reload', '--control', bus.control])).code).toBe(0)
+      await bus.statusWhere(
+        'the new ones are left',
+        ({ workers }) => workers.length === count && workers.every(({ state }) => state === 'ready'),
+      )
+      expect(await client.ask({ id: 1, method: 'm' })).toMatchObject({ result: {} })
+    }
+    const after = (await bus.status()).workers.map(({ pid }) => pid)
+    expect(after.filter((pid) => before.includes(pid))).toEqual([])
+    expect((await client.ask({ id: 2, method: 'm' })).result.worker).toBe('new')
+  })
+
   test('7.5 a pool that is taken away is unknown to new sessions', async () => {
     verifies('7.5-reload', '7.5-retire')
     const bus = await startBus({ config: config([echo('stays'), pool('echo', { id: 'leaves' })]) })

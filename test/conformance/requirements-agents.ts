@@ -115,6 +115,7 @@ export const TRACES = {
 export const OPENAI_AGENT = {
   'O1-integer': 'an integer version is answered with 1',
   'O1-string': 'the string form with itself, everything else is refused',
+  'O1-through': 'the string form works through the bus as at the bare agent',
   'O1-markers': 'capability markers are objects',
   'O1-again': 'initialize may come again',
   'O2-unknown': 'an unknown session is -32002 with the id',

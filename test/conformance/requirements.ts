@@ -26,6 +26,7 @@ const BUS = {
   '3.2-many-sessions': 'a client may hold many sessions',
   '3.2-never-reused': 'a client is identified by a number that is never reused',
   '3.3-pipes': 'a worker is a child process with stdin and stdout pipes',
+  '3.3-fifo': 'pipes fifo: stdin, stdout and stderr can be opened by name',
   '3.3-no-shell': 'spawned without a shell',
   '3.3-stderr-not-parsed': 'stderr is diagnostics, never parsed',
   '3.3-integer-id': 'integer worker id that names the slot',
@@ -166,6 +167,7 @@ const BUS = {
   '7.5-sighup': 'and by SIGHUP when there is a socket door and no terminal',
   '7.5-bad-file': 'a bad file is refused with its errors and the old one stays',
   '7.5-retire': 'changed pool: new sessions on new workers, old workers retire when their sessions end',
+  '7.5-grow': 'where only instances grew, the workers that run stay',
   '7.5-listen': 'changed listen: refused',
 
   '8.1-defaults': 'the defaults of the limits',
@@ -285,6 +287,7 @@ const BUS_AND_PEERS = {
   '7.2-start-timeout': 'a worker that is not ready within start_timeout_sec is ended and restarted',
   '7.2-stalled': 'ending a stalled worker begins with SIGTERM, at once',
   '7.3-worker-told': 'the worker is told that a client has gone, as its dialect says',
+  '7.5-waiting': 'requests that wait survive the reload of their pool',
   '8.1-arrival': 'request_timeout_sec, hang_timeout_sec and start_timeout_sec reach a request wherever it waits',
   '8.1-own-requests': "the bus's own requests have a deadline and a bound",
   '8.1-timeout-cancel': 'on request_timeout the worker is sent the cancel',

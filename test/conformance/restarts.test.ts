@@ -204,3 +204,19 @@ describe('requests meanwhile', () => {
     expect(line.text).toContain('broken')
   })
 })
+
+test('7.2 the end of a stalled worker begins with SIGTERM, at once', async () => {
+  verifies('7.2-stalled', '7.2-hang')
+  const workspace = testWorkspace()
+  const notes = workspace.path('notes')
+  const bus = await startBus({ config: config(pool('ends-at-eof', { args: [notes], hang_timeout_sec: 1 })), workspace })
+  await bus.allReady()
+  const client = await bus.connect()
+  const { error } = await client.ask({ id: 1, method: 'm' })
+  expect(error).toMatchObject({ code: -32603, data: { reason: 'worker_stalled' } })
+  const [first] = await eventually(
+    'it to be told',
+    () => workspace.lines('notes').length > 0 && workspace.lines('notes'),
+  )
+  expect(first).toMatch(/^SIGTERM/)
+})

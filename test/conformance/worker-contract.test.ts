@@ -13,6 +13,19 @@ const total = (counts: Record<string, number>): number => Object.values(counts).
 let pipes: object = {}
 const pool: typeof poolOf = (name, options) => poolOf(name, { ...pipes, ...options })
 
+test('3.3 pipes fifo: a program that opens its three ends by name', async () => {
+  verifies('3.3-fifo')
+  const script = `while read -r line; do
+    echo heard > /dev/stderr
+    echo '{"jsonrpc":"2.0","id":1,"result":"by name"}' > /dev/stdout
+  done < /dev/stdin`
+  const program = { id: 'p', command: '/bin/sh', args: ['-c', script], instances: 1, pipes: 'fifo' }
+  const bus = await startBus({ config: config(program) })
+  const client = await bus.connect()
+  for (let n = 0; n < 2; n++) expect(await client.ask({ id: 1, method: 'm' })).toMatchObject({ result: 'by name' })
+  await bus.log.line(/heard/)
+})
+
 describe.each([
   ['default', {}],
   ['fifo', { pipes: 'fifo' }],

@@ -145,6 +145,7 @@ describe('through the daemon', () => {
   })
 
   it("the seed's own handshake, with a version that is a string, works as at the bare agent", async () => {
+    verifies('O1-through')
     const bus = await startWith(() => says('Hello', ' world'))
     const host = await bus.connect()
     const greeting = { protocolVersion: '2025-03-26', capabilities: {}, clientInfo: { name: 'seed', version: '1' } }
