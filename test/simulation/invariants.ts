@@ -229,6 +229,7 @@ function isClosed(core: Core, { owner }: Gate): boolean {
 function inspectWaiting(core: Core): void {
   const heldBytes = new Map<Client, number>()
   for (const line of everyLine(core)) {
+    if (line.isEmpty && line.bytes === 0) continue
     let bytes = 0
     for (const route of line.routes) {
       const { client, request } = route
@@ -254,11 +255,15 @@ function inspectWaiting(core: Core): void {
 }
 
 function* everyLine(core: Core): Generator<WaitingLine> {
-  for (const pool of core.everyPool) {
+  for (const pool of core.pools.values()) {
     yield pool.waiting
     yield pool.leases
   }
   for (const worker of core.workers.values()) {
+    if (worker.pool.isRetired && worker.pool.workers[0] === worker) {
+      yield worker.pool.waiting
+      yield worker.pool.leases
+    }
     yield worker.lobby
     for (const { held } of worker.bonds) if (held !== undefined) yield held
   }

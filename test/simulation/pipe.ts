@@ -122,6 +122,10 @@ export class Sending {
 export class LineReader {
   #part = ''
 
+  get part(): string {
+    return this.#part
+  }
+
   /** True while the beginning of a line is held. */
   get isInside(): boolean {
     return this.#part !== ''

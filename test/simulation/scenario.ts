@@ -40,6 +40,8 @@ export interface Customs {
   readonly hasBatches: boolean
   /** A reload changes everything that can be changed. */
   readonly reloadsBoldly: boolean
+  /** The machine sleeps now and then. */
+  readonly sleeps: boolean
 }
 
 const NO_CUSTOMS: Customs = {
@@ -48,6 +50,7 @@ const NO_CUSTOMS: Customs = {
   refusesSecond: false,
   hasBatches: false,
   reloadsBoldly: false,
+  sleeps: false,
 }
 
 export interface AioScenario {
@@ -118,6 +121,7 @@ export function addCustoms(seed: number, scenario: Scenario): Scenario {
     refusesSecond: chance.is(0.5),
     hasBatches: chance.is(0.5) && !isMixed,
     reloadsBoldly: chance.is(0.5),
+    sleeps: chance.is(0.5),
   }
   const pools = spec.pools.map((pool, index) => {
     const next = spec.pools[index + 1]
@@ -247,11 +251,26 @@ function drawOwnLimits(chance: Chance, limits: Limits): Limits {
 
 const PROTOCOLS = { plain: 'plain', acp: 'acp', legacy: 'mcp', modern: 'mcp' } as const
 
+function redrawPool(chance: Chance, isBold: boolean, pool: PoolSpec, edition: number): PoolSpec {
+  if (chance.is(0.5)) return pool
+  const revision = `${pool.id}@${edition}`
+  if (!isBold) return { ...pool, revision }
+  // Where only `instances` grew, those that run stay (contract 7.5).
+  if (chance.is(0.4)) return { ...pool, instances: pool.instances + 1, maxInstances: pool.maxInstances + 1 }
+  const limits = { ...pool.limits, requestTimeoutMs: chance.pick([0, 80, 1_500]) }
+  return { ...pool, revision, limits, hangTimeoutMs: chance.pick([0, 400]), instances: chance.between(1, 3) }
+}
+
 /** The configuration after a reload: pools stay, change, go or come. */
-export function redrawSpec(chance: Chance, { spec, tongues }: Scenario, old: BusSpec, edition: number): BusSpec {
+export function redrawSpec(
+  chance: Chance,
+  { spec, tongues, customs }: Scenario,
+  old: BusSpec,
+  edition: number,
+): BusSpec {
   const pools = old.pools
     .filter((pool, index) => index === 0 || chance.is(0.85) || pool.id === old.defaultPool)
-    .map((pool) => (chance.is(0.5) ? pool : { ...pool, revision: `${pool.id}@${edition}` }))
+    .map((pool) => redrawPool(chance, customs.reloadsBoldly, pool, edition))
   if (chance.is(0.3)) pools.push(drawPool(chance, `n${edition}`, spec.limits, tongues))
   return { ...old, pools }
 }

@@ -53,6 +53,8 @@ export class SimClient {
   /** The bus listens no more: a fault, or the end of the bus. */
   isDeafened = false
   isRefused = false
+  /** Of what it has sent, the bus has not read so much, for it sleeps. */
+  unreadBytes = 0
   #omitsNewline = false
   #batch: ClientLine[] | undefined
   /** It was welcomed in a revision that has arrays. */
@@ -117,6 +119,11 @@ export class SimClient {
 
   get isSilent(): boolean {
     return this.isEnding || this.hasLeft || this.closed !== undefined
+  }
+
+  /** It has read everything that there was for it. */
+  get hasHeardAll(): boolean {
+    return this.#isCaughtUp
   }
 
   /** It is there, and the bus has not closed it. */
@@ -217,8 +224,10 @@ export class SimClient {
     const { world } = this
     const line = new ClientLine(world.lines.length, this, draft)
     world.lines.push(line)
-    this.#batch?.push(line)
-    return this.#batch === undefined ? this.#send(line, line.text) : line
+    if (this.#batch === undefined) return this.#send(line, line.text)
+    this.#batch.push(line)
+    if (line.kind === 'request') this.#openRequest(line)
+    return line
   }
 
   /** What is said until `sendBatch` goes into one array. */
@@ -233,7 +242,7 @@ export class SimClient {
     const text = `[${lines.map((line) => line.text).join(',')}]`
     const isArray = lines.length > 0 && text.length + 4 <= this.maxLineBytes
     if (!isArray) {
-      for (const line of lines) this.#send(line, line.text)
+      for (const line of lines) this.#sendAfterAll(line)
       return
     }
     const end = this.#omitsNewline ? '' : '\n'
@@ -243,8 +252,15 @@ export class SimClient {
     for (const line of lines) {
       line.sentAtMs = this.world.nowMs
       this.#unconsumed.push({ endBytes: end === '' ? Number.POSITIVE_INFINITY : sentBytes, line })
-      if (line.kind === 'request') this.#openRequest(line)
     }
+  }
+
+  #sendAfterAll(line: ClientLine): void {
+    const key = line.kind === 'request' ? idKey(line.idRaw!) : ''
+    const open = this.open.get(key)
+    open?.delete(line)
+    if (open?.size === 0) this.open.delete(key)
+    this.#send(line, line.text)
   }
 
   /** Text that is no message, or one that the bus must refuse. */
@@ -342,6 +358,7 @@ export class SimClient {
     this.#count(key, open, 0)
     if (open.size > 1) return undefined
     const [line] = open
+    if (line !== undefined) line.isAnswered = true
     return line
   }
 
@@ -364,7 +381,7 @@ export class SimClient {
   follow(peer: Client): void {
     const bytes = peer.isFinished
       ? Number.POSITIVE_INFINITY
-      : this.sending.sentBytes - peer.backlogBytes + peer.backlogFrom
+      : this.sending.sentBytes - this.unreadBytes - peer.backlogBytes + peer.backlogFrom
     this.#consume(bytes)
     if (peer.isDeaf) this.isDeafened = true
     const isAllSent = peer.outbox.isEmpty && peer.batches === undefined

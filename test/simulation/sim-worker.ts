@@ -133,6 +133,11 @@ export class SimWorker {
     return this.spec.id
   }
 
+  /** What it was handed and has not read, the beginning of a line too. */
+  get unread(): string {
+    return this.#reader.part + this.stdin.rest
+  }
+
   get isAlive(): boolean {
     return this.state === 'running'
   }
@@ -256,10 +261,7 @@ export class SimWorker {
     this.state = 'dead'
     this.exit = exit
     this.#noteEnd()
-    for (const serial of serialsIn(this.stdin.rest)) {
-      const line = this.world.lines[serial]
-      if (line instanceof ClientLine) line.lostWith ??= this
-    }
+    this.#lose(this.unread)
     this.stdin.close()
   }
 
@@ -304,6 +306,20 @@ export class SimWorker {
     }
     this.isStopping = true
     this.dueMs = nowMs + chance.pick([0, 20, 2_500, 5_000])
+  }
+
+  /** What is handed to it. */
+  write(buffers: readonly Buffer[]): number {
+    if (this.stdin.isClosed) this.#lose(Buffer.concat(buffers).latin1Slice())
+    return this.stdin.write(buffers)
+  }
+
+  /** It dies with what it has not read. */
+  #lose(text: string): void {
+    for (const serial of serialsIn(text)) {
+      const line = this.world.lines[serial]
+      if (line instanceof ClientLine) line.lostWith ??= this
+    }
   }
 
   #noteEnd(): void {

@@ -71,7 +71,9 @@ function demandOrder(worker: SimWorker, line: ClientLine, text: string): void {
   if (worker.world.hasReloaded && line.sessions.length > 0) return
   // While the era of a worker is asked for, who waits for the answer is overtaken by who has a proven worker.
   if (worker.tongue === 'modern' && worker.spec.era === 'auto') return
-  const key = `${line.author.id} ${isLease ? line.sessions[0] : ''}`
+  // Where sessions are spread, each is ordered in itself: what was meant for another worker may come here when that ended.
+  const isBySession = isLease || worker.spec.balance === 'session'
+  const key = `${line.author.id} ${isBySession ? line.sessions[0] : ''}`
   const last = worker.lastHeard.get(key) ?? -1
   demand(line.serial > last, 'order kept', () => `${worker} got ${last} of ${line.author} before ${text}`)
   worker.lastHeard.set(key, line.serial)

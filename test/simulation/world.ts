@@ -4,6 +4,7 @@
  *
  * Every step draws from its own seed, so a run is a list of step numbers: leaving some out leaves the others as they were.
  */
+import { BusClock } from '../../src/cli/daemon/bus-clock.ts'
 import { DIALECTS } from '../../src/dialects/index.ts'
 import { Bus } from '../../src/kernel/bus.ts'
 import type { Core } from '../../src/kernel/core.ts'
@@ -13,6 +14,7 @@ import type { BusSpec, ClientId, PoolSpec, WorkerId } from '../../src/kernel/voc
 import { Chance } from './chance.ts'
 import { Desk } from './desk.ts'
 import { Holders } from './holders.ts'
+import { demandCounted } from './holdings.ts'
 import { inspect } from './invariants.ts'
 import type { ClientLine, WorkerLine } from './line.ts'
 import { coreSeen } from './look.ts'
@@ -24,6 +26,11 @@ import { demand, Violation } from './violation.ts'
 
 const MAX_CLIENTS = 400
 const MAX_FLUSHES = 2_000
+const SLEEP_MS = 60_000
+/** So often what the bus holds is counted from outside. */
+const COUNTED_EVERY = 8
+/** While something is due the shell looks at its clock at least this often. */
+const WATCH_MS = 1_000
 const OVERWRITTEN = 0x23
 /** The longest chain of promises in the gateway is shorter. */
 const PROMISED_TICKS = 16
@@ -89,6 +96,11 @@ export class World {
   failure: unknown
   readonly #holders = new Holders()
   #depth = 0
+  readonly #clock = new BusClock()
+  #sleptMs = 0
+  #flushes = 0
+  /** What has happened since the bus fell asleep; undefined: it is awake. */
+  #missed: BusEvent[] | undefined
   readonly #witness: Witness | undefined
   #core: Core | undefined
   #nextClient = 1
@@ -109,6 +121,7 @@ export class World {
     const actions = this.bus.start(this.nowMs)
     this.#witness?.started(this.nowMs, actions)
     this.#perform(actions)
+    this.#clock.read(this.nowMs, Number.POSITIVE_INFINITY)
   }
 
   tell(what: () => string): void {
@@ -161,6 +174,7 @@ export class World {
     else if (roll < 0.5) chance.pick(this.clients).act()
     else if (roll < 0.985) this.#actWorker()
     else if (roll < 0.987 && this.scenario.reloads) this.#reload()
+    else if (roll > 0.997 && this.scenario.customs.sleeps) this.#sleep()
     if (chance.is(0.75)) this.flush()
   }
 
@@ -192,6 +206,38 @@ export class World {
   #advance(toMs: number): void {
     passTime(this, toMs - this.nowMs)
     this.nowMs = toMs
+    this.#clock.read(toMs + this.#sleptMs, Number.POSITIVE_INFINITY)
+  }
+
+  /**
+   * The bus does not run for a minute, and its peers do: what they do meanwhile it hears when it wakes, before anything is
+   * due. By its clock it was never away (contract 8.3).
+   */
+  #sleep(): void {
+    const { chance } = this
+    if (!this.isRoomy || this.desk !== undefined || this.isStopping) return
+    this.flush()
+    this.tell(() => `[${this.nowMs}] the bus sleeps`)
+    const missed: BusEvent[] = []
+    this.#missed = missed
+    for (let i = chance.between(5, 40); i > 0 && this.clients.length > 0; i--) {
+      if (chance.is(0.5)) chance.pick(this.clients).act()
+      else this.#actWorker()
+    }
+    this.#missed = undefined
+    this.#sleptMs += SLEEP_MS
+    const dueMs = Math.min(this.bus.nextDeadlineMs() ?? Number.POSITIVE_INFINITY, this.nowMs + WATCH_MS)
+    const wokenMs = this.#clock.read(this.nowMs + this.#sleptMs, dueMs)
+    demand(
+      wokenMs === this.nowMs,
+      'justified',
+      () => `after a sleep ${wokenMs - this.nowMs} ms count against everybody`,
+    )
+    for (const event of missed) {
+      const client = event.type === 'client-received' ? this.#clientsById.get(event.client) : undefined
+      if (client !== undefined && event.type === 'client-received') client.unreadBytes -= event.bytes.length
+      this.#applyNow(event)
+    }
   }
 
   #actWorker(): void {
@@ -228,7 +274,14 @@ export class World {
     this.spec = redrawSpec(this.chance, this.scenario, this.spec, this.events)
     this.#learn(this.spec)
     this.desk?.adopt(this.spec.pools)
+    const isKept = ({ spec }: SimWorker): boolean => this.spec.pools.some(({ revision }) => revision === spec.revision)
+    const kept = this.workers.filter((worker) => isKept(worker) && worker.endedAtMs === Number.POSITIVE_INFINITY)
+    const isQuiet = (this.bus.nextDeadlineMs() ?? Number.POSITIVE_INFINITY) > this.nowMs
     this.apply({ type: 'reload', spec: this.spec })
+    if (!isQuiet) return
+    // Contract 7.5: who is the same, or has only got company, stays.
+    for (const worker of kept)
+      demand(!worker.isStopping, 'justified', () => `${worker} was ended by a reload that has not changed its pool`)
   }
 
   #learn(spec: BusSpec): void {
@@ -249,6 +302,17 @@ export class World {
   // ---- the shell ----
 
   apply(event: BusEvent): void {
+    if (this.#missed !== undefined) return this.#miss(event, this.#missed)
+    this.#applyNow(event)
+  }
+
+  /** What the bus will read when it wakes, it has not read yet. */
+  #miss(event: BusEvent, missed: BusEvent[]): void {
+    missed.push(event)
+    if (event.type === 'client-received') this.#clientsById.get(event.client)!.unreadBytes += event.bytes.length
+  }
+
+  #applyNow(event: BusEvent): void {
     this.events++
     this.moves++
     this.isFlushed = false
@@ -410,6 +474,7 @@ export class World {
 
   /** What is queued is handed to the system, once per turn of the loop. */
   flush(): void {
+    if (this.#missed !== undefined) return
     let rounds = 0
     for (let writes = this.bus.takeWrites(); writes.length > 0; writes = this.bus.takeWrites()) {
       demand(rounds++ < MAX_FLUSHES, 'goes on', 'the bus writes without end')
@@ -418,6 +483,7 @@ export class World {
     }
     this.isFlushed = true
     for (const client of this.clients) client.demandTimely()
+    if (this.#core !== undefined && this.#flushes++ % COUNTED_EVERY === 0) demandCounted(this, this.#core)
   }
 
   /** Within how many milliseconds every request for the pool is answered; 0: whenever it pleases. */
@@ -439,7 +505,7 @@ export class World {
 
   #pipeOf(write: Write): { write(buffers: readonly Buffer[]): number } | undefined {
     if (write.kind === 'client') return this.#clientsById.get(write.id)?.pipe
-    return this.#slots.get(write.id)?.stdin
+    return this.#slots.get(write.id)
   }
 
   #wrote(write: Write, pendingBytes: number): void {
