@@ -199,12 +199,14 @@ export class Assignment {
     // Notifications (a cancel, say) belong to what is in flight: they never wait behind others.
     if (own !== undefined && (!isRequest || pool.leases.isEmpty || own === this.#granted)) return own
     if (!isRequest && bound !== undefined) return bound
-    const free = !pool.leases.isEmpty || own !== undefined ? undefined : this.#free(client, pool, bound)
+    const free = !pool.leases.isEmpty || own !== undefined ? undefined : this.#free(route, bound)
     if (free !== undefined) {
       if (isRequest) free.holder = client
       return free
     }
-    return pool.workers.some((worker) => worker.isReady) ? 'no-lease' : 'no-worker'
+    const ready = pool.workers.filter((worker) => worker.isReady)
+    if (ready.length === 0) return 'no-worker'
+    return pool.isExpectingWorker || ready.some((worker) => isFor(route, worker)) ? 'no-lease' : 'no-version'
   }
 
   /** Of several workers that it holds, the one just granted: its earlier messages may still wait for another. */
@@ -215,10 +217,12 @@ export class Assignment {
   }
 
   /** The worker the client had last, if it may choose: cursors and the like are of use there only. */
-  #free(client: Client, pool: Pool, bound: Worker | undefined): Worker | undefined {
+  #free(route: Route, bound: Worker | undefined): Worker | undefined {
+    const { client, pool } = route
     const preferred = bound ?? client.introductions.get(pool.spec.id)?.home?.worker ?? preferredOf(client, pool)
-    if (preferred?.isReady && preferred.holder === undefined && preferred.pool === pool) return preferred
-    return bound === undefined ? pool.next() : undefined
+    const isFree = preferred?.isReady && preferred.holder === undefined && preferred.pool === pool
+    if (isFree && (bound !== undefined || isFor(route, preferred))) return preferred
+    return bound === undefined ? pool.next((worker) => isFor(route, worker)) : undefined
   }
 
   #waitForLease(route: Route, bound: Worker | undefined): void {
@@ -277,8 +281,9 @@ function firstFor({ leases }: Pool, worker: Worker): Route | undefined {
   return undefined
 }
 
-function isFor({ worker: bound }: Route, worker: Worker): boolean {
-  return bound === undefined || bound === worker
+/** The worker that the message waits for, or any that speaks its version. */
+function isFor(route: Route, worker: Worker): boolean {
+  return route.worker === undefined ? servesVersion(worker, versionOf(route)) : route.worker === worker
 }
 
 function preferredOf({ prefer }: Client, pool: Pool): Worker | undefined {

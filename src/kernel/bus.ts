@@ -144,7 +144,7 @@ export class Bus {
         this.#withWorker(event, (worker) => {
           if (!worker.isAlive) return
           this.#flow.sendLine(worker, event.bytes)
-          if (worker.outbox.isFull) this.#flow.fill(worker, worker)
+          this.#holdBack(worker, event.source)
         }),
       'client-wrote': (event) =>
         this.#withClient(event.client, (client) => this.#clientWrote(client, event.pendingBytes)),
@@ -204,12 +204,15 @@ export class Bus {
   #reply(client: Client, { bytes, isFinal, id, source }: Extract<BusEvent, { type: 'client-reply' }>): void {
     if (isFinal) this.#router.calls.settle(client, id)
     this.#flow.sendLine(client, bytes)
-    if (client.outbox.isFull) {
-      if (source !== undefined) this.#withWorker(source, (worker) => this.#flow.fill(worker, client))
-      // Whoever asks and does not read causes the bytes as well.
-      this.#flow.fill(client, client)
-    }
+    this.#holdBack(client, source)
     if (isFinal) this.#maybeFinish(client)
+  }
+
+  /** A reply may have filled the queue of its caller: whoever asks and does not read causes the bytes as well. */
+  #holdBack(caller: Peer, source: WorkerProcessId | undefined): void {
+    if (!caller.outbox.isFull) return
+    if (source !== undefined) this.#withWorker(source, (worker) => this.#flow.fill(worker, caller))
+    this.#flow.fill(caller, caller)
   }
 
   /** Whether what the gateway says to this caller would wait. */
@@ -235,7 +238,7 @@ export class Bus {
   #closeClient(client: Client): void {
     if (client.state !== 'open') return
     client.state = 'half-closed'
-    client.isDeaf = true
+    this.#flow.deafen(client)
     this.#router.departures.refuseQuestionsOf(client)
     this.#core.timers.set(this.#core.nowMs + this.#core.spec.limits.halfCloseTimeoutMs, () => {
       if (client.state === 'half-closed' || client.state === 'closing') this.#hangUp(client, 'drop')

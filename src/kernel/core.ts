@@ -36,6 +36,8 @@ export class Core {
   /** Peers whose outbox has something new. */
   dirty: Peer[] = []
   retainedBytes = 0
+  /** Of these, what waits for a worker, a lease or a welcome: only workers make it less. */
+  waitingBytes = 0
   phase: 'running' | 'draining' | 'flushing' | 'ending' | 'finished' = 'running'
 
   constructor(spec: BusSpec, chance: () => number) {

@@ -36,7 +36,7 @@ export class Departures {
 
   /** The client is gone: nothing of it stays but the ids that are still taken. `isSettled`: it was answered in full. */
   clientGone(client: Client, isSettled = false): void {
-    const { core, assignment, supervisor } = this.#board
+    const { core, assignment, supervisor, waiting } = this.#board
     const workers = new Set<Worker>()
     if (!isSettled) this.#cancelTurns(client)
     this.refuseQuestionsOf(client)
@@ -58,6 +58,7 @@ export class Departures {
     for (const worker of core.workers.values()) {
       this.#unsubscribe(client, worker)
       this.#forgetIn(worker, client)
+      if (!worker.lobby.isEmpty) waiting.forget(client, worker.lobby)
     }
     for (const worker of workers) supervisor.maybeDismiss(worker)
   }

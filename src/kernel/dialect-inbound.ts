@@ -12,6 +12,7 @@ import type { Dialect } from './dialects.ts'
 import type { Reason } from './faults.ts'
 import { mismatchOf } from './handshakes.ts'
 import { type Bond, Introduction } from './introductions.ts'
+import { FIXED } from './limits.ts'
 import { type Request, spell } from './owed.ts'
 import type { Client, Worker } from './peers.ts'
 import type { Pool } from './pools.ts'
@@ -21,6 +22,8 @@ import { hasRoomForSession } from './sessions.ts'
 import type { SharedDuties } from './shared-duties.ts'
 import type { Switchboard } from './switchboard.ts'
 import type { SessionId } from './vocabulary.ts'
+
+const NO_URIS: ReadonlySet<string> = new Set()
 
 export class DialectInbound {
   readonly #board: Switchboard
@@ -100,6 +103,7 @@ export class DialectInbound {
     if (request !== undefined && row !== undefined && isNotification(row)) return 'unknown_method'
     if (row?.unlessShared && pool.spec.sharing === 'shared') return 'not_when_shared'
     if (row?.isLongLived && pool.spec.sharing === 'lease') return 'not_with_lease'
+    if (row?.local === 'subscribe' && !hasRoomForResource(route)) return 'too_many_subscriptions'
     if (row?.session === 'announced' && !this.#hasRoom(route)) return 'too_many_sessions'
     if (session === undefined || client.sessions.has(session)) return undefined
     if (row?.session === 'claimed') return this.#claimFault(route, session)
@@ -330,4 +334,19 @@ function comingSessions(client: Client, beside: Request | undefined): number {
     if (session === 'announced' || session === 'claimed') coming++
   }
   return coming
+}
+
+/** Whether the client may subscribe to one more resource; those under way count, each once. */
+function hasRoomForResource({ client, pool, line, request: own }: Route): boolean {
+  const uris = client.introductions.get(pool.spec.id)?.uris ?? NO_URIS
+  const uri = line.text(FIELD.uri)
+  if (uri === undefined || uris.has(uri)) return true
+  const coming = new Set([uri])
+  for (let request = client.newest; request !== undefined; request = request.older) {
+    if (uris.size + coming.size > FIXED.maxSubscriptions) return false
+    if (request === own || (request.row ?? request.route?.row)?.local !== 'subscribe') continue
+    const other = request.uri ?? request.route?.line.text(FIELD.uri)
+    if (other !== undefined && !uris.has(other)) coming.add(other)
+  }
+  return uris.size + coming.size <= FIXED.maxSubscriptions
 }

@@ -50,7 +50,7 @@ export type BusEvent =
     }
   /** A call that its client has cancelled is over: there will be no reply. */
   | { readonly type: 'call-cancelled'; readonly client: ClientId; readonly id: string | number }
-  | ({ readonly type: 'worker-reply'; readonly bytes: Buffer } & WorkerProcessId)
+  | ({ readonly type: 'worker-reply'; readonly bytes: Buffer; readonly source?: WorkerProcessId } & WorkerProcessId)
   | { readonly type: 'client-wrote'; readonly client: ClientId; readonly pendingBytes: number }
   | { readonly type: 'worker-spawned'; readonly worker: WorkerId; readonly generation: number; readonly pid: number }
   | {

@@ -7,6 +7,7 @@
 
 import type { Batches } from '../wire/batches.ts'
 import type { Envelope, IdKey } from '../wire/envelope.ts'
+import { LineSplitter } from '../wire/frame.ts'
 import { settleLentRuns } from '../wire/outbox.ts'
 import { type Edit, splice } from '../wire/splice.ts'
 import type { Core } from './core.ts'
@@ -170,9 +171,15 @@ export class Flow {
     this.release(peer.gate)
   }
 
+  /** Nothing more is taken from the peer: half a line of it, which nobody counts any more, is not kept. */
+  deafen(peer: Peer): void {
+    peer.isDeaf = true
+    peer.splitter = new LineSplitter(peer.splitter.maxLineBytes)
+  }
+
   /** A peer is gone: it fills nothing and is filled by nobody any more. */
   forget(peer: Peer): void {
-    peer.isDeaf = true
+    this.deafen(peer)
     peer.blockedOn?.sources.delete(peer)
     peer.blockedOn = undefined
     peer.backlog = []
@@ -188,7 +195,8 @@ export class Flow {
 
   /** Brings the peer's share of what is retained up to date, and stops a large one when the bus retains too much. */
   account(peer: Peer): void {
-    const bytes = peer.isDeaf ? peer.outbox.retainedBytes + peer.heldBytes : peer.retainedBytes
+    // What was begun by one that is not listened to any more is as good as gone.
+    const bytes = peer.isDeaf ? peer.retainedBytes - peer.splitter.retainedBytes : peer.retainedBytes
     const grown = bytes - peer.countedBytes
     if (grown === 0) return
     peer.countedBytes = bytes
@@ -217,8 +225,21 @@ export class Flow {
   settle(): boolean {
     if (!this.#isRelieved) return false
     this.#isRelieved = false
-    if (this.#core.retainedBytes * 2 < this.#core.spec.limits.maxTotalBufferBytes) this.release(this.totalGate)
+    const { retainedBytes, waitingBytes, spec } = this.#core
+    const roomBytes = spec.limits.maxTotalBufferBytes / 2
+    if (retainedBytes < roomBytes) this.release(this.totalGate)
+    // What waits is waiting for their answers.
+    else if (retainedBytes - waitingBytes < roomBytes) this.#releaseWorkers(this.totalGate)
     return true
+  }
+
+  #releaseWorkers({ sources }: Gate): void {
+    const workers = [...sources].filter(({ kind }) => kind === 'worker')
+    for (const worker of workers) {
+      sources.delete(worker)
+      worker.blockedOn = undefined
+    }
+    for (const worker of workers) this.#goOn(worker)
   }
 
   #goOn(source: Peer): void {

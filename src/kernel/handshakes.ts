@@ -240,7 +240,7 @@ export class Handshakes {
 
   /** A handshake is under way there, and this message must know how it ends. */
   mustWait(route: Route, { askedVersion, welcome }: Worker): boolean {
-    if (askedVersion === undefined || welcome !== undefined || route.request === undefined) return false
+    if (askedVersion === undefined || welcome !== undefined) return false
     const version = versionOf(route)
     if (version === undefined) return false
     const from = route.dialect!.table.singleHandshakeFrom ?? Number.POSITIVE_INFINITY

@@ -41,7 +41,8 @@ export class Inbound {
       if (line.has(FIELD.sessionId)) route.session = line.text(FIELD.sessionId)
       if (line.has(FIELD.paramsSessionId)) route.innerSession = line.text(FIELD.paramsSessionId)
     }
-    const pool = this.#knownWorker(route)?.pool ?? this.poolChoice.choose(route)
+    const known = this.#knownWorker(route)
+    const pool = known?.pool ?? this.poolChoice.choose(route)
     if (pool === undefined) return
     route.pool = pool
     if (pool.spec.isAioOnly) return this.#board.refuse(route, 'aio_only', { pool: pool.spec.id })
@@ -50,7 +51,7 @@ export class Inbound {
     const dialect = this.#dialectOf(route)
     if (dialect === undefined) {
       if (route.innerSession === route.session) route.innerSession = undefined
-      return this.#placePlain(route)
+      return this.#placePlain(route, known)
     }
     route.dialect = dialect
     route.row = dialect.client.find(line)
@@ -69,7 +70,7 @@ export class Inbound {
       if (successor !== undefined && route.promised === undefined && this.#knownWorker(route) === undefined)
         route.pool = successor
     }
-    if (route.dialect === undefined) this.#placePlain(route)
+    if (route.dialect === undefined) this.#placePlain(route, this.#knownWorker(route))
     else this.#dialectInbound.place(route)
   }
 
@@ -103,6 +104,7 @@ export class Inbound {
   }
 
   #knownWorker({ client, session, innerSession }: Route): Worker | undefined {
+    if (session === undefined && innerSession === undefined) return undefined
     const known =
       (session === undefined ? undefined : client.sessions.get(session)) ??
       (innerSession === undefined ? undefined : client.sessions.get(innerSession))
@@ -126,18 +128,16 @@ export class Inbound {
   // ---- plain: the seed's own contract ----
 
   /** Sessions are named, at the top or in params or both: each must be the client's own or new (contract 4.2.2, 6.4). */
-  #placePlain(route: Route): void {
+  #placePlain(route: Route, known: Worker | undefined): void {
     const { assignment } = this.#board
     const { session, innerSession } = route
-    if (session === undefined && innerSession === undefined) {
-      const worker = assignment.place(route, undefined)
-      if (worker !== undefined) this.#sendPlain(route, worker)
-      return
-    }
-    const names = namesIn(route)
-    if (!this.#mayName(route, names)) return
-    const worker = assignment.place(route, this.#knownWorker(route))
-    if (worker !== undefined && this.#bind(route, worker, names)) this.#sendPlain(route, worker)
+    // Most messages name no session, or one that is known.
+    const isNew = innerSession !== undefined || (session !== undefined && known === undefined)
+    const names = isNew ? namesIn(route) : NO_NAMES
+    if (isNew && !this.#mayName(route, names)) return
+    const worker = assignment.place(route, known)
+    if (worker === undefined || (isNew && !this.#bind(route, worker, names))) return
+    this.#sendPlain(route, worker)
   }
 
   #mayName(route: Route, names: readonly SessionId[]): boolean {
@@ -181,6 +181,8 @@ export class Inbound {
     this.#board.forward(worker, line, request.isAliased ? [replace(line, FIELD.id, spell(request.key))] : undefined)
   }
 }
+
+const NO_NAMES: readonly SessionId[] = []
 
 function namesIn({ session, innerSession }: Route): SessionId[] {
   return [session, innerSession].filter((name) => name !== undefined)

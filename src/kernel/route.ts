@@ -21,24 +21,25 @@ export class Route {
   line: Envelope
   /** What is owed for it; undefined: it is a notification. */
   readonly request: Request | undefined
-  pool!: Pool
-  dialect: Dialect | undefined
+  /** Set as soon as it is known, before anything else looks at the message. */
+  pool: Pool = undefined as unknown as Pool
+  declare dialect: Dialect | undefined
   /** What the dialect says of its method. */
-  row: ClientRow | undefined
+  declare row: ClientRow | undefined
   /** The session it names; for plain clients at the top, and another one in params. */
   session: SessionId | undefined
   innerSession: SessionId | undefined
   /** What its client has said to the pool in whose place this one serves. */
-  introducedBy: Introduction | undefined
+  declare introducedBy: Introduction | undefined
   /** The pools in whose place this one serves. */
-  passed: readonly Pool[] = NONE
+  declare passed: readonly Pool[]
   /** The worker that it was promised while it waited, and its process. */
-  worker: Worker | undefined
-  generation = 0
+  declare worker: Worker | undefined
+  declare generation: number
   /** Where it waits, with how many bytes, and until when. */
-  place: WaitingLine | undefined
-  bytes = 0
-  timer: Timer | undefined
+  declare place: WaitingLine | undefined
+  declare bytes: number
+  declare timer: Timer | undefined
 
   constructor(client: Client, line: Envelope, request: Request | undefined) {
     this.client = client
@@ -62,3 +63,16 @@ export class Route {
     return worker !== undefined && worker.generation === this.generation && worker.isAlive ? worker : undefined
   }
 }
+
+/** Most messages never need these: they cost nothing until they are set. */
+Object.assign(Route.prototype, {
+  dialect: undefined,
+  row: undefined,
+  introducedBy: undefined,
+  passed: NONE,
+  worker: undefined,
+  generation: 0,
+  place: undefined,
+  bytes: 0,
+  timer: undefined,
+})

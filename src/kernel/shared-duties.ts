@@ -7,7 +7,6 @@
 import { FIELD } from '../wire/fields.ts'
 import type { ClientRow } from './dialect-table.ts'
 import type { Bond } from './introductions.ts'
-import { FIXED } from './limits.ts'
 import type { Worker } from './peers.ts'
 import type { Route } from './route.ts'
 import type { Switchboard } from './switchboard.ts'
@@ -83,10 +82,6 @@ export class SharedDuties {
   #subscribe(route: Route, { introduction, worker }: Bond): boolean {
     const uri = route.line.text(FIELD.uri)
     if (uri === undefined) return false
-    if (!introduction.uris.has(uri) && introduction.uris.size >= FIXED.maxSubscriptions) {
-      this.#board.refuse(route, 'too_many_subscriptions', { limit: FIXED.maxSubscriptions })
-      return true
-    }
     const subscribers = worker.subscriptions.get(uri)
     if (subscribers === undefined || subscribers.size === 0) return false
     subscribers.add(route.client)

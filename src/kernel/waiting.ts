@@ -62,6 +62,7 @@ export class Waiting {
     if (patience !== undefined) this.#limit(route, patience)
     const { flow } = this.#board
     client.heldBytes += route.bytes
+    this.#board.core.waitingBytes += route.bytes
     flow.account(client)
     if (isHeldUp && line.bytes > line.limitBytes && client.blockedOn === undefined) flow.block(client, line.gate)
     return true
@@ -87,6 +88,7 @@ export class Waiting {
     if (timer !== undefined) this.#board.core.timers.cancel(timer)
     if (request !== undefined) request.route = undefined
     client.heldBytes -= route.bytes
+    this.#board.core.waitingBytes -= route.bytes
     if (client.state !== 'closed') this.#board.flow.account(client)
   }
 

@@ -90,6 +90,7 @@ export const MCP = {
   'M15-none': "a level that is none is the server's to refuse",
   'M16-counted': 'the server hears the first subscribe and the last unsubscribe; updates go to subscribers only',
   'M16-restart': 'a restarted server hears of subscriptions again',
+  'M16-bound': 'a client may subscribe to 1,024 resources; the next is too_many_subscriptions',
   'M17-list-changed': 'list_changed goes to all initialised clients of the worker',
   'M18-sole': 'a question goes to the only client with requests in flight, and its answer comes back',
   'M18-task': 'a question of a task goes to whoever started the task',

@@ -214,6 +214,7 @@ const BUS = {
 /** Clauses 3 to 8 where they need peers with a protocol, the trace store or the `connect` shim. */
 const BUS_AND_PEERS = {
   '3.1-trace-never-awaited': 'no routing waits for the trace store',
+  '3.3-reused': 'numbers of workers that have ended are used again, with another generation',
   '3.3-shipped-agents-end': 'every other worker that we ship ends itself and its children within 1 s of SIGTERM or EOF',
   '4.1.2-dialect-eof': 'for every ACP or MCP client EOF means gone',
   '4.2.2-result-session': 'result.sessionId and the few fields the dialects name are read too',
@@ -285,7 +286,10 @@ const BUS_AND_PEERS = {
   '7.2-stalled': 'ending a stalled worker begins with SIGTERM, at once',
   '7.3-worker-told': 'the worker is told that a client has gone, as its dialect says',
   '8.1-arrival': 'request_timeout_sec, hang_timeout_sec and start_timeout_sec reach a request wherever it waits',
+  '8.1-own-requests': "the bus's own requests have a deadline and a bound",
   '8.1-timeout-cancel': 'on request_timeout the worker is sent the cancel',
+  '8.3-waiting': 'lines that wait count in queue_bytes and against max_total_buffer, and pause their source',
+  '8.3-calls': 'whoever calls the bus or an agent and does not read the answers is paused',
   '8.6-trace': 'trace finds the bus as status does',
   '8.6-answers': 'whatever is said at the control socket is answered',
   '8.6-edges': 'an exception at an edge is logged, counted and answered, and ends nothing',

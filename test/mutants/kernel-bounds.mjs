@@ -6,8 +6,8 @@ export const KERNEL_BOUNDS = [
     '7.1',
     'sessions-ownership',
     'kernel/sessions.ts',
-    'session.client.lost.add(session.id)',
-    'session.client.lost.delete(session.id)',
+    'session.driver?.lost.add(session.id)',
+    'session.driver?.lost.delete(session.id)',
     'a lost session silently begins anew',
   ),
   row(
@@ -143,8 +143,8 @@ export const KERNEL_BOUNDS = [
     '7.5',
     'reload',
     'kernel/bus.ts',
-    'wanted.get(pool.spec.id)?.revision === pool.spec.revision',
-    'wanted.has(pool.spec.id)',
+    'if (next?.revision === pool.spec.revision && ',
+    'if (next !== undefined && ',
     'a changed pool stays as it was',
   ),
   row(

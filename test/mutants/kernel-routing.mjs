@@ -70,7 +70,7 @@ export const KERNEL_ROUTING = [
     '6.4',
     'sessions-ownership',
     'kernel/sessions.ts',
-    'if (!(known instanceof Set)) return known.client !== client',
+    'if (!(known instanceof Set)) return known.driver !== client',
     'if (!(known instanceof Set)) return false',
     'a session may be taken over',
   ),

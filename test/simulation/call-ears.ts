@@ -222,7 +222,8 @@ function demandStrict(worker: SimWorker, message: Message, text: string): void {
 }
 
 function hearCall(worker: SimWorker, call: CallRecord, message: Message, text: string): void {
-  demand(worker.pool === call.agent, 'nobody else sees it', () => `${worker} of ${worker.pool} got ${text}`)
+  const isRight = worker.world.mayServe(call.agent, worker.pool)
+  demand(isRight, 'nobody else sees it', () => `${worker} of ${worker.pool} got ${text}`)
   // Help is asked for in more than one spelling.
   const isFirst = call.receiver === undefined || call.method === 'help'
   demand(isFirst, 'answered once', () => `${worker} got what ${call.receiver} has got: ${text}`)

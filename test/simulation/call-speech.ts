@@ -182,7 +182,7 @@ export function serve(worker: SimWorker, received: Received): void {
   if (chance.is(isTalkative)) sayPart(worker, received)
   const { isDeep, workerShare } = scenario.aio!
   if (!isDeep && chance.is(workerShare)) callOn(worker, received)
-  if (worker.temper === 'silent') return
+  if (worker.withholds(received)) return
   const isBusy = isDeep && worker.questions.size > 0
   if (chance.is(worker.temper === 'slow' || isBusy ? 0.05 : 0.7)) answerCall(worker, received)
 }

@@ -7,26 +7,41 @@
 import { FAULTS, type Reason } from '../../src/kernel/faults.ts'
 import { hearAsCaller, isKnownFault } from './call-ears.ts'
 import { type Detail, isJustified } from './causes.ts'
-import { type ClientLine, idIn, idKey, serialIn, WorkerLine } from './line.ts'
+import { type ClientLine, idIn, idKey, messagesIn, serialIn, WorkerLine } from './line.ts'
 import { demandRevision } from './references.ts'
 import type { SimClient } from './sim-client.ts'
 import { demand } from './violation.ts'
 
+/** A line, or several in one array, which only a client that knows arrays is sent (contract 4.3). */
 export function hear(client: SimClient, text: string): void {
+  const isAllowed = !text.startsWith('[') || client.hasBatches || client.world.scenario.isMixed
+  demand(isAllowed, 'bytes unchanged', () => `${client} knows no arrays and got ${text}`)
+  for (const message of messagesIn(text)) hearOne(client, message)
+}
+
+function hearOne(client: SimClient, text: string): void {
   demand(!client.hasLeft, 'actions sensible', () => `${client} has left`)
   if (client.world.desk !== undefined && hearAsCaller(client, text)) return
   const serial = serialIn(text)
   if (serial === -1) return hearBus(client, text)
   const line = client.world.lines[serial]
   demand(line instanceof WorkerLine, 'nobody else sees it', () => `${client} got what no worker wrote: ${text}`)
-  if (line.to === 'bus' && line.method === 'initialize') return hearWelcome(client, line, text)
+  if (line.method === 'initialize' && !isOwnAnswer(client, line, text)) return hearWelcome(client, line, text)
+  // A lie may be taken for a welcome, which later clients are told too.
+  if (line.method === 'lie') return hearAnswer(client, line, text)
+  demandVersion(client, line, text)
   demand(!line.receivers.includes(client), 'answered once', () => `${client} got a line twice: ${text}`)
   if (line.to !== 'everyone' && line.to !== 'subscribers')
     demand(line.receivers.length === 0, 'nobody else sees it', () => `${client} got what another has got: ${text}`)
   line.receivers.push(client)
   hearKind[line.kind](client, line, text)
-  // Held until its session was announced, or handed over with its session.
-  if (line.isEarly || (typeof line.to === 'object' && line.to !== client)) return
+  // Held until its session was announced or its array is whole, or handed over with its session.
+  if (
+    line.isEarly ||
+    (client.hasBatches && line.kind === 'response') ||
+    (typeof line.to === 'object' && line.to !== client)
+  )
+    return
   const last = client.lastHeard.get(line.author) ?? -1
   demand(line.serial > last, 'order kept', () => `${client} got ${last} of ${line.author} before ${text}`)
   client.lastHeard.set(line.author, line.serial)
@@ -57,6 +72,7 @@ function hearAnswer(client: SimClient, line: WorkerLine, text: string): void {
   } else hearList(client, request, line, text)
   client.settleRequest(request)
   if (line.announces !== undefined) client.sessions.push(line.announces)
+  if (line.method === 'initialize') noteRevision(client, text)
   if (line.about !== undefined) client.tasks.push(line.about)
 }
 
@@ -120,7 +136,8 @@ const entitled = {
     line.to === client ||
     (line.to === undefined && client.world.scenario.isMixed) ||
     (line.session !== undefined && mayHave(client, line, line.session)),
-  everyone: (client: SimClient, line: WorkerLine) => client.pool === line.author.pool || client.world.scenario.isMixed,
+  everyone: (client: SimClient, line: WorkerLine) =>
+    client.world.mayServe(client.pool, line.author.pool) || client.world.scenario.isMixed,
   // Who has the worker for itself hears whatever it says of its resources.
   subscribers: (client: SimClient, line: WorkerLine) =>
     client.subscribed.has(line.about!) || line.author.spec.sharing !== 'shared' || client.world.scenario.isMixed,
@@ -189,10 +206,40 @@ function isClosing(client: SimClient, reason: Reason, id: unknown): boolean {
   return true
 }
 
-/** The worker's answer to the handshake of the bus, under the client's own id. */
-function hearWelcome(client: SimClient, welcome: WorkerLine, text: string): void {
+/** It is the answer to this very request, and not what later ones are told of it. */
+function isOwnAnswer(client: SimClient, { answers }: WorkerLine, text: string): boolean {
+  return answers?.author === client && !answers.isAnswered && idKey(idIn(text)!) === idKey(answers.idRaw!)
+}
+
+/** The worker's answer to the handshake of the bus or of another client, under the client's own id. */
+function hearWelcome(client: SimClient, said: WorkerLine, text: string): void {
   const line = client.settleId(idKey(idIn(text)!), text)
   const isWelcome = line === undefined || line.method === 'initialize'
   demand(isWelcome, 'justified', () => `${client} got a welcome for ${line?.text}`)
-  demandRevision(client, line, welcome, text)
+  demandRevision(client, line, said, text)
+  const isFrom = client.world.mayServe(client.pool, said.author.pool) || client.world.scenario.isMixed
+  demand(isFrom, 'nobody else sees it', () => `${client} got a welcome of ${said.author}: ${text}`)
+  noteRevision(client, text)
+  const isWanted = client.version === undefined || client.version <= client.wantedVersion
+  demand(isWanted, 'bytes unchanged', () => `${client} is welcomed in a version that it did not ask for: ${text}`)
+}
+
+function noteRevision(client: SimClient, text: string): void {
+  client.version = versionIn(text)
+  client.hasBatches = client.tongue === 'legacy' && text.includes('"protocolVersion":"2025-03-26"')
+}
+
+function versionIn(text: string): number | undefined {
+  const version = /"protocolVersion":(\d)\b/.exec(text)?.[1]
+  return version === undefined ? undefined : Number(version)
+}
+
+/** No client hears what an agent says that was welcomed in another version (contract 6.6). */
+function demandVersion(client: SimClient, { author, method }: WorkerLine, text: string): void {
+  if (client.version === undefined || author.version === undefined || method === 'initialize') return
+  demand(
+    client.version === author.version || client.world.scenario.isMixed,
+    'nobody else sees it',
+    () => `${client} speaks version ${client.version} and got what ${author} says in ${author.version}: ${text}`,
+  )
 }

@@ -32,7 +32,16 @@ export function speak(client: SimClient): void {
   // Who speaks a protocol hears what the other side says to its first request before it goes on.
   if (client.tongue !== 'plain' && client.answers - client.callAnswers < client.patience && !scenario.isMixed) return
   if (client.tongue === 'legacy' && client.introduction !== undefined) return confirm(client)
+  if (client.hasBatches && chance.is(0.4)) return speakAtOnce(client)
   chance.weigh<Say>(SPEECH[client.tongue])(client)
+}
+
+/** Several messages in one array (MCP 2025-03-26). */
+function speakAtOnce(client: SimClient): void {
+  const { chance } = client.world
+  client.gather()
+  for (let i = chance.between(1, 4); i > 0; i--) chance.weigh<Say>(SPEECH[client.tongue])(client)
+  client.sendBatch()
 }
 
 // ---- lines ----
@@ -160,9 +169,11 @@ function confirm(client: SimClient): void {
 
 const INTRODUCE: Readonly<Record<TongueName, (client: SimClient) => ClientLine | undefined>> = {
   plain: () => undefined,
-  acp: (client) => call(client, 'initialize', { params: ',"protocolVersion":1' }),
+  acp: (client) => call(client, 'initialize', { params: `,"protocolVersion":${client.wantedVersion}` }),
   legacy: (client) => {
-    const version = client.world.chance.pick(['2024-11-05', '2025-06-18', '2025-11-25', '1999-01-01'])
+    const { chance, scenario } = client.world
+    const isOlder = scenario.customs.hasBatches && chance.is(0.7)
+    const version = isOlder ? '2025-03-26' : chance.pick(['2024-11-05', '2025-06-18', '2025-11-25', '1999-01-01'])
     return call(client, 'initialize', { params: `,"protocolVersion":"${version}","capabilities":{}` })
   },
   modern: (client) => (client.world.chance.is(0.6) ? callDiscover(client) : callTool(client)),

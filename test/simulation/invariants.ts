@@ -5,12 +5,17 @@
 import type { Core } from '../../src/kernel/core.ts'
 import type { Gate } from '../../src/kernel/gate.ts'
 import type { Client, Peer, Worker } from '../../src/kernel/peers.ts'
+import type { WorkerId } from '../../src/kernel/vocabulary.ts'
+import type { WaitingLine } from '../../src/kernel/waiting.ts'
 import { demand } from './violation.ts'
 
 /** Above this, finished blocks of a queue count whole. */
 const BLOCK_BYTES = 16 * 1024
 /** Room for the error line of an outstanding request, and for a line of the bus's own. */
 const ERROR_LINE_BYTES = 600
+
+/** The newest generation of every number so far. */
+const lastGenerations = new WeakMap<Core, Map<WorkerId, number>>()
 
 /** What each queue retained after the event before. */
 const retainedBefore = new WeakMap<Peer, number>()
@@ -34,12 +39,18 @@ export function inspect(core: Core, source: Peer | undefined): void {
   let bound = 0
   for (const worker of core.workers.values()) {
     inspectWorker(core, worker)
+    inspectHeld(worker)
+    inspectGeneration(core, worker)
+    inspectBonds(core, worker)
     inspectPeer(core, worker, source)
     outstanding += worker.outstanding.size
     bound += worker.sessions.size
     retainedBytes += worker.countedBytes
   }
+  const openCount = [...core.clients.values()].filter(({ state }) => state === 'open').length
+  demand(openCount <= core.spec.limits.maxClients, 'bounded', () => `${openCount} clients are served`)
   inspectPools(core)
+  inspectWaiting(core)
   demand(
     core.sessions.size === sessions && sessions === bound,
     'tables tidy',
@@ -180,6 +191,11 @@ function inspectPeer(core: Core, peer: Peer, source: Peer | undefined): void {
     const most = limitBytes + boundBeyond(core, peer) + (retainedBytes > BLOCK_BYTES ? 2 * BLOCK_BYTES : 0)
     demand(retainedBytes <= most, 'bounded', () => `the queue of ${name()} has ${retainedBytes} bytes, at most ${most}`)
   }
+  demand(
+    !peer.isDeaf || peer.splitter.retainedBytes === 0,
+    'bounded',
+    () => `${name()} is not listened to, and half a line of it is kept`,
+  )
   if (peer.blockedOn === undefined) return
   demand(peer.blockedOn.sources.has(peer), 'goes on', () => `${name()} waits where nobody knows of it`)
   demand(isClosed(core, peer.blockedOn), 'goes on', () => `${name()} waits for a queue that has room`)
@@ -206,6 +222,93 @@ function isClosed(core: Core, { owner }: Gate): boolean {
   return isKnown && !owner.outbox.isReleased
 }
 
+/**
+ * Whatever waits, waits in one line, with its bytes: a line holds what its messages hold, a client is charged for all of its
+ * own, and every request knows where it is. Nothing of a client that has gone waits anywhere.
+ */
+function inspectWaiting(core: Core): void {
+  const heldBytes = new Map<Client, number>()
+  for (const line of everyLine(core)) {
+    let bytes = 0
+    for (const route of line.routes) {
+      const { client, request } = route
+      bytes += route.bytes
+      heldBytes.set(client, (heldBytes.get(client) ?? 0) + route.bytes)
+      demand(isThere(core, client), 'tables tidy', () => `a message of client ${client.id} waits, and it has gone`)
+      const isPlaced = route.place === line && (request === undefined || request.route === route)
+      demand(isPlaced, 'tables tidy', () => `a message of client ${client.id} waits where its row does not say`)
+      const isOpen = request === undefined || (!request.isSettled && request.worker === undefined)
+      demand(isOpen, 'tables tidy', () => `a request of client ${client.id} waits and is answered or at a worker`)
+      demand(route.bytes >= route.line.end - route.line.start, 'bounded', () => `a message waits with too few bytes`)
+    }
+    demand(line.bytes === bytes, 'bounded', () => `${bytes} bytes wait where ${line.bytes} are counted`)
+  }
+  for (const client of core.everyClient()) {
+    const bytes = heldBytes.get(client) ?? 0
+    demand(
+      client.heldBytes === bytes,
+      'bounded',
+      () => `client ${client.id} has ${bytes} waiting, not ${client.heldBytes}`,
+    )
+  }
+}
+
+function* everyLine(core: Core): Generator<WaitingLine> {
+  for (const pool of core.everyPool) {
+    yield pool.waiting
+    yield pool.leases
+  }
+  for (const worker of core.workers.values()) {
+    yield worker.lobby
+    for (const { held } of worker.bonds) if (held !== undefined) yield held
+  }
+}
+
+/** What was held for sessions that are not announced counts as its worker's, within its bounds (contract 6.9). */
+function inspectHeld({ held, heldBytes, id }: Worker): void {
+  let bytes = 0
+  for (const { line } of held) bytes += line.end - line.start
+  const isCounted = heldBytes >= bytes && heldBytes <= bytes + held.length
+  demand(isCounted, 'bounded', () => `worker ${id} holds ${bytes} bytes for sessions to come, and counts ${heldBytes}`)
+  demand(held.length <= 256 && bytes <= 1_048_576, 'bounded', () => `worker ${id} holds ${held.length} lines`)
+}
+
+/** A number is used again only by a later generation (contract 3.3). */
+function inspectGeneration(core: Core, worker: Worker): void {
+  let generations = lastGenerations.get(core)
+  if (generations === undefined) lastGenerations.set(core, (generations = new Map()))
+  const last = generations.get(worker.id) ?? 0
+  demand(worker.generation >= last, 'tables tidy', () => `worker ${worker.id}.${worker.generation} was ${last} before`)
+  generations.set(worker.id, worker.generation)
+}
+
+/** A client's bonds and those of its workers are the same, and its home is one of them. */
+function inspectBonds(core: Core, worker: Worker): void {
+  for (const bond of worker.bonds) {
+    const { client, introduction } = bond
+    const isMutual =
+      isThere(core, client) && introduction.bonds.get(worker) === bond && bond.generation <= worker.generation
+    demand(
+      isMutual,
+      'tables tidy',
+      () => `worker ${worker.id} has a bond with client ${client.id} that it does not share`,
+    )
+    const { home } = introduction
+    const isHomeKnown = home === undefined || introduction.bonds.get(home.worker) === home
+    demand(isHomeKnown, 'tables tidy', () => `the home of client ${client.id} is none of its workers`)
+    demand(
+      bond.held === undefined || !isGone(worker),
+      'goes on',
+      () => `client ${client.id} is held by a worker that ended`,
+    )
+  }
+  demand(
+    worker.lobby.isEmpty || !isGone(worker),
+    'goes on',
+    () => `somebody waits at worker ${worker.id}, which has ended`,
+  )
+}
+
 function inspectPools(core: Core): void {
   for (const pool of core.pools.values()) {
     if (pool.waiting.isEmpty) continue
@@ -215,7 +318,11 @@ function inspectPools(core: Core): void {
         'tables tidy',
         () => `pool ${pool.spec.id} keeps a message of a client that is gone`,
       )
-    const isFree = pool.workers.some((worker) => worker.isReady && worker.holder === undefined)
+    // One that has welcomed somebody may speak another version than those who wait.
+    const isAnyPlain = [...pool.waiting.routes].some(({ dialect }) => dialect === undefined)
+    const isFree = pool.workers.some(
+      ({ isReady, holder, welcome }) => isReady && holder === undefined && (isAnyPlain || welcome === undefined),
+    )
     demand(!isFree, 'goes on', () => `pool ${pool.spec.id} has a worker, and messages wait for one`)
   }
 }

@@ -152,6 +152,31 @@ export class WorkerLine extends Line {
   }
 }
 
+/** The messages of an array, as they are spelled; a line that is none is one message. */
+export function messagesIn(text: string): string[] {
+  if (!text.startsWith('[')) return [text]
+  const messages: string[] = []
+  let depth = 0
+  let from = 1
+  for (let i = 1; i < text.length; i++) {
+    const character = text[i]!
+    if (character === '"') i = endOfString(text, i)
+    else if (character === '{') depth++
+    else if (character === '}' && --depth === 0) {
+      messages.push(text.slice(from, i + 1))
+      from = i + 2
+    }
+  }
+  return messages
+}
+
+/** Where the string that begins there ends. */
+function endOfString(text: string, from: number): number {
+  let at = from + 1
+  while (at < text.length && text[at] !== '"') at += text[at] === '\\' ? 2 : 1
+  return at
+}
+
 /** The serial numbers of all lines in a text. */
 export function serialsIn(text: string): number[] {
   return Array.from(text.matchAll(/"#":(\d+)/g), ([, digits]) => Number(digits))

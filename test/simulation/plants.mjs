@@ -4,7 +4,10 @@
  * Files are named as from the kernel; `find` stands exactly once in its file. When the kernel changes and a line is gone,
  * plant the same bug in the new one.
  */
-export const PLANTS = [
+import { PLANTS_OF_LIVES } from './plants-lives.mjs'
+import { PLANTS_OF_WAYS } from './plants-ways.mjs'
+
+const FIRST_PLANTS = [
   {
     name: 'an id that is taken is used again',
     file: 'owed.ts',
@@ -55,7 +58,7 @@ export const PLANTS = [
   },
   {
     name: 'a line overtakes the run before it',
-    file: 'outbox.ts',
+    file: '../wire/outbox.ts',
     find: '    this.settle()\n    this.#copy(bytes, start, end, isLent(bytes))',
     replace: '    this.#copy(bytes, start, end, isLent(bytes))',
   },
@@ -73,20 +76,20 @@ export const PLANTS = [
   },
   {
     name: 'a block is used again while the system still reads it',
-    file: 'outbox.ts',
+    file: '../wire/outbox.ts',
     find: 'if (pendingBytes > 0) return',
     replace: '',
   },
   {
     name: 'anybody may use any session',
     file: 'sessions.ts',
-    find: 'if (!(known instanceof Set)) return known.client !== client',
+    find: 'if (!(known instanceof Set)) return known.driver !== client',
     replace: 'if (!(known instanceof Set)) return false',
   },
   {
     name: 'the session of a client that has gone stays at its worker',
     file: 'sessions.ts',
-    find: 'session.client.lost.add(session.id)',
+    find: 'session.driver?.lost.add(session.id)',
     replace: '',
   },
   {
@@ -115,8 +118,8 @@ export const PLANTS = [
   },
   {
     name: 'messages of a client that has gone stay in the waiting room',
-    file: 'departures.ts',
-    find: 'if (request.route !== undefined) waiting.withdraw(request.route)',
+    file: 'assignment.ts',
+    find: 'this.#board.waiting.forget(client, pool.waiting)',
     replace: '',
   },
   {
@@ -228,3 +231,5 @@ export const PLANTS = [
     replace: '    this.#isOpen = false\n',
   },
 ]
+
+export const PLANTS = [...FIRST_PLANTS, ...PLANTS_OF_WAYS, ...PLANTS_OF_LIVES]

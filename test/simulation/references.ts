@@ -1,11 +1,25 @@
 /**
- * What a client refers to, and what both sides agree on: a cancel means the newest request with its id (contract 4.2.3),
+ * What a client refers to, and what both sides agree on: a session is its own (contract 6.4), a cancel means the newest request with its id (contract 4.2.3),
  * and the revision of MCP that a welcome names is the older of two (contract 6.6).
  */
-import type { ClientLine, WorkerLine } from './line.ts'
+import { type ClientLine, idKey, respell, type WorkerLine } from './line.ts'
 import type { SimClient } from './sim-client.ts'
 import type { Received, SimWorker } from './sim-worker.ts'
 import { demand } from './violation.ts'
+
+/** What a client says in a session reaches nobody's agent but its own (contract 6.4). */
+export function demandOwn(worker: SimWorker, line: ClientLine, text: string): void {
+  const { world, tongue, temper, spec } = worker
+  const { author, method } = line
+  const isPrompt = method === 'session/prompt' && author.tongue === 'acp' && tongue === 'acp'
+  if (!isPrompt || temper === 'lying' || spec.sharing === 'isolated' || world.scenario.isMixed) return
+  for (const name of line.sessions) {
+    const owner = worker.ownerOf(name)
+    const isHeld = owner?.isListening && !owner.isDeafened && owner.sessions.includes(name)
+    if (owner === author || !isHeld || world.clients.some(({ claimed }) => claimed.has(name))) continue
+    demand(false, 'nobody else sees it', `${author} speaks in the session of ${owner}, and ${worker} got ${text}`)
+  }
+}
 
 /** Requests that a cancel has named at their worker. */
 const named = new WeakSet<ClientLine>()
@@ -13,15 +27,23 @@ const named = new WeakSet<ClientLine>()
 /** `received` is what the worker must take the cancel for. */
 export function demandNewest(worker: SimWorker, received: Received, cancel: ClientLine, text: string): void {
   const meant = received.line
-  if (meant === undefined || meant.idRaw !== cancel.innerRaw) return
+  if (meant === undefined) return
+  const isNamed = named.has(meant)
+  named.add(meant)
+  if (isNamed || !isSame(meant.idRaw, cancel.innerRaw)) return
   for (const { line } of worker.open.values()) {
-    if (line === undefined || line.author !== meant.author || line.idRaw !== meant.idRaw || named.has(line)) continue
+    if (line === undefined || line.author !== meant.author || named.has(line)) continue
+    if (!isSame(line.idRaw, meant.idRaw)) continue
     const isNewer = line.serial > meant.serial && line.serial < cancel.serial
     // Who has timed out is no more meant, and the worker may not know it yet.
     if (!isNewer || worker.spec.limits.requestTimeoutMs > 0 || worker.vagueIds.size > 0) continue
     demand(false, 'nobody else sees it', `${cancel.author} cancels ${line.text}, and ${worker} got ${text}`)
   }
-  named.add(meant)
+}
+
+/** Ids are compared by value. */
+function isSame(a: string | undefined, b: string | undefined): boolean {
+  return idKey(a!) === idKey(b!) || (respell(a!) === respell(b!) && Number.isSafeInteger(JSON.parse(a!)))
 }
 
 const REVISIONS = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25'] as const

@@ -25,6 +25,29 @@ export interface Scenario {
   readonly malice: number
   /** Some pools are agents that clients and workers call; undefined: there is no gateway. */
   readonly aio?: AioScenario
+  readonly customs: Customs
+}
+
+/** What not every world knows. */
+export interface Customs {
+  /** Workers that never answer some of what they are asked, handshakes too. */
+  readonly withholds: boolean
+  /** The newest version that the agents of a pool speak; clients ask for any (ACP). */
+  readonly versions: ReadonlyMap<string, number>
+  /** Agents that take one handshake only, whatever their version. */
+  readonly refusesSecond: boolean
+  /** Messages may come in one array (MCP 2025-03-26). */
+  readonly hasBatches: boolean
+  /** A reload changes everything that can be changed. */
+  readonly reloadsBoldly: boolean
+}
+
+const NO_CUSTOMS: Customs = {
+  withholds: false,
+  versions: new Map(),
+  refusesSecond: false,
+  hasBatches: false,
+  reloadsBoldly: false,
 }
 
 export interface AioScenario {
@@ -39,6 +62,8 @@ export interface AioScenario {
 /** A step that no run has: what it draws is drawn beside everything else. */
 const AIO_STEP = -4_013
 const AIO_SHARE = 0.25
+const CUSTOMS_STEP = -4_027
+const CUSTOMS_SHARE = 0.5
 
 /** Every fourth seed or so is a world with agents; the others are as they were before there were any. */
 export function isAioSeed(seed: number): boolean {
@@ -71,6 +96,7 @@ export function drawScenario(chance: Chance): Scenario {
     endsAbruptly: chance.is(0.3),
     reloads: chance.is(0.2),
     malice: chance.pick([0, 0.1, 0.3, 0.6]),
+    customs: NO_CUSTOMS,
   }
   return { ...scenario, spec: { ...scenario.spec, pools: pools.map((pool) => maybeLazy(chance, pool)) } }
 }
@@ -79,6 +105,27 @@ export function drawScenario(chance: Chance): Scenario {
 function maybeLazy(chance: Chance, pool: PoolSpec): PoolSpec {
   if (pool.sharing !== 'shared' || !chance.is(0.15)) return pool
   return { ...pool, isLazy: true, ...(chance.is(0.5) ? { idleTimeoutMs: 300 } : {}) }
+}
+
+/** Every second world or so has customs of its own; what they are is drawn beside everything else. */
+export function addCustoms(seed: number, scenario: Scenario): Scenario {
+  const chance = new Chance(seed, CUSTOMS_STEP)
+  if (!chance.is(CUSTOMS_SHARE)) return scenario
+  const { spec, tongues, isMixed } = scenario
+  const customs: Customs = {
+    withholds: chance.is(0.4),
+    versions: new Map(chance.is(0.6) && !isMixed ? spec.pools.map(({ id }) => [id, chance.between(1, 2)]) : []),
+    refusesSecond: chance.is(0.5),
+    hasBatches: chance.is(0.5) && !isMixed,
+    reloadsBoldly: chance.is(0.5),
+  }
+  const pools = spec.pools.map((pool, index) => {
+    const next = spec.pools[index + 1]
+    const isAlike = next !== undefined && tongues.get(next.id) === tongues.get(pool.id)
+    const balance = tongues.get(pool.id) === 'acp' && chance.is(0.4) ? ({ balance: 'session' } as const) : {}
+    return { ...pool, ...balance, ...(isAlike && chance.is(0.7) ? { fallback: next.id } : {}) }
+  })
+  return { ...scenario, customs, spec: { ...spec, pools } }
 }
 
 /** Gives the world a gateway: pools that are no agents of an editor become agents that can be called. */

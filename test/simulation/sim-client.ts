@@ -25,6 +25,9 @@ export interface Asked {
 }
 
 const MAX_UNSENT_BYTES = 6_000
+/** The shell may be late with a tick. */
+const LATE_MS = 200
+const LONG_LIVED: ReadonlySet<string> = new Set(['subscriptions/listen'])
 
 export class SimClient {
   readonly world: World
@@ -51,6 +54,9 @@ export class SimClient {
   isDeafened = false
   isRefused = false
   #omitsNewline = false
+  #batch: ClientLine[] | undefined
+  /** It was welcomed in a revision that has arrays. */
+  hasBatches = false
   /** It has read everything that there was for it. */
   #isCaughtUp = true
 
@@ -60,6 +66,9 @@ export class SimClient {
   patience = 1
   lastAnswered: string | undefined
   hasInitialised = false
+  /** The version of its protocol that it asks for, and the one it was welcomed in. */
+  readonly wantedVersion: number
+  version: number | undefined
   introduction: ClientLine | undefined
   sessions: string[] = []
   readonly named = new Set<string>()
@@ -98,6 +107,7 @@ export class SimClient {
     this.pace = chance.is(world.scenario.malice / 2) ? chance.pick(['slow', 'stuck']) : 'eager'
     this.pipe = new Pipe(chance.pick([16, 100, 400, 5_000, 100_000]))
     this.maxLineBytes = world.maxClientLineBytes
+    this.wantedVersion = world.scenario.customs.versions.size === 0 ? 1 : chance.between(1, 2)
     this.callShare = world.scenario.aio === undefined ? 0 : chance.pick([0, 0.3, 0.6, 1])
   }
 
@@ -207,7 +217,34 @@ export class SimClient {
     const { world } = this
     const line = new ClientLine(world.lines.length, this, draft)
     world.lines.push(line)
-    return this.#send(line, line.text)
+    this.#batch?.push(line)
+    return this.#batch === undefined ? this.#send(line, line.text) : line
+  }
+
+  /** What is said until `sendBatch` goes into one array. */
+  gather(): void {
+    this.#batch = []
+  }
+
+  /** One array; what would be too long goes one by one. */
+  sendBatch(): void {
+    const lines = this.#batch ?? []
+    this.#batch = undefined
+    const text = `[${lines.map((line) => line.text).join(',')}]`
+    const isArray = lines.length > 0 && text.length + 4 <= this.maxLineBytes
+    if (!isArray) {
+      for (const line of lines) this.#send(line, line.text)
+      return
+    }
+    const end = this.#omitsNewline ? '' : '\n'
+    this.hasSpoken = true
+    this.world.tell(() => `${this} writes ${text}`)
+    const sentBytes = this.sending.add(`${text}${end}`)
+    for (const line of lines) {
+      line.sentAtMs = this.world.nowMs
+      this.#unconsumed.push({ endBytes: end === '' ? Number.POSITIVE_INFINITY : sentBytes, line })
+      if (line.kind === 'request') this.#openRequest(line)
+    }
   }
 
   /** Text that is no message, or one that the bus must refuse. */
@@ -259,6 +296,20 @@ export class SimClient {
     })
     line.answers = asked.line
     line.isVague = this.vagueIds.has(asked.idRaw)
+  }
+
+  /** Contract 8.1: what has waited for longer than `request_timeout_sec` has been answered, wherever it waited. */
+  demandTimely(): void {
+    const timeoutMs = this.world.timeoutMsOf(this.pool)
+    if (timeoutMs === 0 || !this.isListening || !this.pipe.isIdle || this.#reader.isInside) return
+    const latestMs = this.world.nowMs - timeoutMs - LATE_MS
+    for (const [key, lines] of this.open) {
+      if (this.vague.has(key)) continue
+      for (const line of lines) {
+        if (line.arrivedAtMs > latestMs || line.isCancelled || line.isCall || LONG_LIVED.has(line.method)) continue
+        demand(false, 'answered once', `${this} has waited for ${this.world.nowMs - line.arrivedAtMs} ms: ${line.text}`)
+      }
+    }
   }
 
   /** The session may be its own. */
@@ -316,7 +367,8 @@ export class SimClient {
       : this.sending.sentBytes - peer.backlogBytes + peer.backlogFrom
     this.#consume(bytes)
     if (peer.isDeaf) this.isDeafened = true
-    this.#isCaughtUp = peer.outbox.isEmpty && this.pipe.isIdle && !this.#reader.isInside
+    const isAllSent = peer.outbox.isEmpty && peer.batches === undefined
+    this.#isCaughtUp = isAllSent && this.pipe.isIdle && !this.#reader.isInside
     if (!this.#isCaughtUp || this.closed !== undefined || this.hasLeft) return
     const { owed } = this
     demand(

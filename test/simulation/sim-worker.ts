@@ -13,7 +13,7 @@ import { hearAsWorker } from './worker-ears.ts'
 import { finishWork, work } from './worker-speech.ts'
 import type { World } from './world.ts'
 
-export type Temper = 'fast' | 'slow' | 'silent' | 'deaf' | 'chatty' | 'lying' | 'dying' | 'junk'
+export type Temper = 'fast' | 'slow' | 'silent' | 'mute' | 'forgetful' | 'deaf' | 'chatty' | 'lying' | 'dying' | 'junk'
 
 /** A request that it has read and not answered; without a line it is one of the bus's own. */
 export interface Received {
@@ -22,6 +22,10 @@ export interface Received {
   readonly line: ClientLine | undefined
   /** The session that its answer will announce. */
   readonly announces?: string
+  /** It may be a client's own all the same. */
+  readonly isAwaited?: boolean
+  /** The version that a handshake asks for. */
+  readonly version?: number
   /** The call that was laid before it, and what came with it. */
   readonly call?: CallRecord
   readonly meta?: Readonly<Record<string, string>>
@@ -56,6 +60,9 @@ const TEMPERS: readonly (readonly [number, Temper])[] = [
   [2, 'dying'],
   [1, 'junk'],
 ]
+const RETICENT = ['mute', 'mute', 'forgetful', 'silent'] as const
+const LONG_LIVED: ReadonlySet<string> = new Set(['subscriptions/listen'])
+const HANDSHAKES: ReadonlySet<string> = new Set(['initialize', 'server/discover'])
 const MAX_UNREAD_BYTES = 8_000
 
 export class SimWorker {
@@ -90,6 +97,7 @@ export class SimWorker {
   readonly usedIds = new Set<string>()
   /** Ids it will never answer, and ids it has lied with. */
   readonly unansweredIds = new Set<string>()
+  readonly #forgotten = new Set<Received>()
   readonly vagueIds = new Set<string>()
   readonly questions = new Map<string, WorkerLine>()
   readonly owners = new Map<string, SimClient>()
@@ -98,6 +106,12 @@ export class SimWorker {
   readonly repeated = new Set<ClientLine>()
   readonly subscribed = new Set<string>()
   sole: SimClient | undefined
+  /** The version it has welcomed somebody in (ACP). */
+  version: number | undefined
+  /** Sessions in which a turn was begun, and those that the bus has cancelled or closed. */
+  readonly prompted = new Set<string>()
+  readonly cancelledByBus = new Set<string>()
+  readonly closedByBus = new Set<string>()
   soleCall: CallRecord | undefined
   #nextSession = 1
 
@@ -108,7 +122,9 @@ export class SimWorker {
     this.generation = generation
     this.spec = spec
     this.tongue = scenario.tongues.get(spec.id)!
-    this.temper = chance.is(scenario.malice) ? chance.weigh(TEMPERS) : 'fast'
+    const temper = chance.is(scenario.malice) ? chance.weigh(TEMPERS) : 'fast'
+    const isReticent = scenario.customs.withholds && temper === 'fast' && chance.is(0.4)
+    this.temper = isReticent ? chance.pick(RETICENT) : temper
     this.stdin = new Pipe(chance.pick([16, 100, 1_000, 60_000]))
     this.dueMs = world.nowMs + chance.pick([0, 5, 200])
   }
@@ -143,9 +159,15 @@ export class SimWorker {
     if (this.isStopping && nowMs >= this.dueMs) return this.die({ code: 0, signal: null })
     const roll = chance.next()
     if (roll < (this.temper === 'dying' ? 0.02 : 0.0008)) return this.#collapse()
-    if (roll < 0.35) return this.#read(this.temper === 'deaf' && chance.is(0.97) ? 0 : Number.POSITIVE_INFINITY)
+    if (roll < 0.35)
+      return this.#read(this.#isHeldUp || (this.temper === 'deaf' && chance.is(0.97)) ? 0 : Number.POSITIVE_INFINITY)
     if (roll < 0.7 && this.stdout.length < MAX_UNREAD_BYTES) work(this)
     this.#deliver(false)
+  }
+
+  /** Some do one thing after the other: while nobody takes what they write, they do not read. */
+  get #isHeldUp(): boolean {
+    return this.slot % 2 === 1 && this.isPaused && this.stdout.length > 0
   }
 
   /** It answers everything and starts nothing; one that would never answer dies. */
@@ -154,13 +176,33 @@ export class SimWorker {
     else if (this.state !== 'running') this.#decay()
     else {
       this.#read(Number.POSITIVE_INFINITY)
-      if (this.temper === 'silent' && this.open.size > 0) this.die({ code: null, signal: 'SIGKILL' })
+      if (this.#isDeadlock()) this.die({ code: null, signal: 'SIGKILL' })
       else if (this.isStopping && this.world.nowMs >= this.dueMs) this.die({ code: 0, signal: null })
       else {
         finishWork(this)
         this.#deliver(true)
       }
     }
+  }
+
+  /** It will never answer this. */
+  withholds(received: Received): boolean {
+    if (this.temper === 'silent' || this.#forgotten.has(received)) return true
+    if (this.temper === 'mute') return HANDSHAKES.has(received.method)
+    if (this.temper !== 'forgetful' || this.world.chance.is(0.7)) return false
+    this.#forgotten.add(received)
+    return true
+  }
+
+  /** Somebody waits for what it withholds, and no limit ends that: only its death does. */
+  #isDeadlock(): boolean {
+    const { hangTimeoutMs, limits } = this.spec
+    for (const received of this.open.values()) {
+      if (received.line === undefined && received.call === undefined && !received.isAwaited) continue
+      const isEnded = hangTimeoutMs > 0 || (limits.requestTimeoutMs > 0 && !LONG_LIVED.has(received.method))
+      if (!isEnded && this.withholds(received)) return true
+    }
+    return false
   }
 
   #launch(): void {

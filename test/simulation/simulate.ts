@@ -3,6 +3,7 @@
  *
  * Only promises of the gateway are waited for, never the system: the same seed gives the same run.
  */
+import type { SimWorker } from './sim-worker.ts'
 import { demand, Violation } from './violation.ts'
 import { type Looking, World } from './world.ts'
 
@@ -119,11 +120,26 @@ function inspectCalm(world: World): void {
   }
   for (const worker of world.workers) {
     if (!worker.isAlive || worker.isStopping || worker.stdout.length > 0) continue
+    inspectLeft(worker)
     demand(
       worker.questions.size === 0,
       'questions answered',
       () => `${worker} has asked ${[...worker.questions.keys()]} and nothing happens any more`,
     )
+  }
+}
+
+/** Contract 7.3: the sessions of clients that have gone are cancelled and closed; version 2 always can. */
+function inspectLeft(worker: SimWorker): void {
+  const { version, spec, temper, world } = worker
+  if (version === undefined || version < 2 || spec.sharing === 'isolated' || temper === 'lying') return
+  for (const [session, owner] of worker.owners) {
+    const isOthers = (worker.users.get(session)?.size ?? 0) > 1 || world.contested.has(session)
+    if (!owner.isOver || owner.isListening || isOthers || owner.claimed.has(session)) continue
+    const isTold = worker.closedByBus.has(session)
+    demand(isTold, 'questions answered', () => `${owner} has gone, and ${worker} was not told to close ${session}`)
+    const isCancelled = !worker.prompted.has(session) || worker.cancelledByBus.has(session)
+    demand(isCancelled, 'questions answered', () => `${owner} has gone, and ${worker} goes on in ${session}`)
   }
 }
 

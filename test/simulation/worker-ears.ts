@@ -4,7 +4,7 @@
  */
 import { hearAsAgent } from './call-ears.ts'
 import { ClientLine, idIn, idKey, respell, serialIn } from './line.ts'
-import { demandNewest } from './references.ts'
+import { demandNewest, demandOwn } from './references.ts'
 import type { SimWorker } from './sim-worker.ts'
 import { demand } from './violation.ts'
 
@@ -38,12 +38,14 @@ function demandPlace(worker: SimWorker, line: ClientLine, text: string): void {
   const { world, spec } = worker
   const client = line.author
   if (world.scenario.isMixed) return
-  demand(client.pool === worker.pool, 'nobody else sees it', () => `${worker} of ${worker.pool} got ${text}`)
+  const isRight = world.mayServe(client.pool, worker.pool)
+  demand(isRight, 'nobody else sees it', () => `${worker} of ${worker.pool} got ${text}`)
   if (spec.sharing === 'isolated') {
     worker.sole ??= client
     demand(worker.sole === client, 'nobody else sees it', () => `${worker} belongs to ${worker.sole} and got ${text}`)
   }
-  if (client.tongue !== 'plain') return
+  // What it reads after it was told to end was written before.
+  if (client.tongue !== 'plain' || worker.isStopping) return
   for (const name of line.sessions) {
     const key = `${client.id} ${name}`
     const known = world.homes.get(key) ?? worker
@@ -63,6 +65,8 @@ function demandOrder(worker: SimWorker, line: ClientLine, text: string): void {
   if (worker.world.scenario.isMixed) return
   const isLease = worker.spec.sharing === 'lease'
   if (isLease && (line.kind !== 'request' || line.sessions.length !== 1)) return
+  // Where sessions are spread, a new one waits for the introduction at its worker and is overtaken by what is for another.
+  if (worker.spec.balance === 'session' && (line.method === 'session/new' || line.method === 'session/fork')) return
   // After a reload a message for a new session may wait for a new worker while one with two sessions binds it to the old.
   if (worker.world.hasReloaded && line.sessions.length > 0) return
   // While the era of a worker is asked for, who waits for the answer is overtaken by who has a proven worker.
@@ -114,13 +118,16 @@ function hearRequest(worker: SimWorker, line: ClientLine, text: string): void {
   if (innerRaw !== undefined) line.isInnerAliased = idKey(innerRaw) !== idKey(line.innerRaw!)
   expect(worker, line, text, line.isAliased ? idRaw : line.idRaw, line.isInnerAliased ? innerRaw : line.innerRaw)
   demandLease(worker, line, text)
+  demandOwn(worker, line, text)
   for (const name of line.sessions) worker.noteUser(name, line.author)
   line.tokenRaw = innerRaw === undefined ? undefined : respell(innerRaw)
   line.workerIdRaw = respell(idRaw)
   worker.usedIds.add(key)
   const isNew = line.method === 'session/new' || line.method === 'session/fork'
   const announces = isNew ? { announces: worker.makeSession() } : {}
-  worker.open.set(idKey(line.workerIdRaw), { idRaw: line.workerIdRaw, method: line.method, line, ...announces })
+  if (line.method === 'session/prompt') for (const name of line.sessions) worker.prompted.add(name)
+  const { workerIdRaw, method } = line
+  worker.open.set(idKey(workerIdRaw), { idRaw: workerIdRaw, method, line, ...announces, ...versionIn(worker, text) })
 }
 
 /** An id is changed only where it must be, and what it is changed to is new (contract 4.2.3). */
@@ -158,7 +165,7 @@ function hearNotification(worker: SimWorker, line: ClientLine, text: string): vo
   if (line.innerRaw === undefined) return expect(worker, line, text, undefined, undefined)
   const innerRaw = innerIn(text)!
   expect(worker, line, text, undefined, idKey(innerRaw) === idKey(line.innerRaw) ? line.innerRaw : innerRaw)
-  const received = worker.open.get(idKey(innerRaw))
+  const received = worker.open.get(idKey(respell(innerRaw)))
   // A plain worker gets every byte as it was: what a cancel means there is nobody's promise.
   if (received === undefined || worker.world.scenario.isMixed) return
   const isOwn = received.line?.author === line.author || worker.vagueIds.has(idKey(innerRaw))
@@ -195,7 +202,17 @@ function hearRepeated(worker: SimWorker, line: ClientLine, text: string): void {
   const idRaw = idIn(text)!
   demand(!worker.open.has(idKey(idRaw)), 'answered once', () => `${worker} got an id that is taken there: ${text}`)
   // It may also be the first time, with an id that was taken: then the answer is the client's, as a welcome is.
-  worker.open.set(idKey(idRaw), { idRaw, method: 'initialize', line: undefined })
+  const isAwaited = !line.isAnswered
+  worker.open.set(idKey(idRaw), { idRaw, method: 'initialize', line: undefined, isAwaited, ...versionIn(worker, text) })
+}
+
+/** Whoever has welcomed somebody in a version with one handshake gets no other (contract 6.6). */
+function versionIn(worker: SimWorker, text: string): { version?: number } {
+  const version = /"protocolVersion":(\d)/.exec(text)?.[1]
+  if (version === undefined) return {}
+  const isOnce = worker.version !== undefined && worker.version > 1 && worker.spec.sharing !== 'isolated'
+  demand(!isOnce, 'answered once', () => `${worker} takes one handshake and got another: ${text}`)
+  return { version: Number(version) }
 }
 
 // ---- from the bus ----
@@ -203,7 +220,7 @@ function hearRepeated(worker: SimWorker, line: ClientLine, text: string): void {
 interface BusLine {
   readonly id?: string | number
   readonly method?: string
-  readonly params?: { readonly requestId?: string | number }
+  readonly params?: { readonly requestId?: string | number; readonly sessionId?: string }
 }
 
 const OWN_REQUESTS: ReadonlySet<string> = new Set([
@@ -224,6 +241,9 @@ const OWN_NOTIFICATIONS: ReadonlySet<string> = new Set([
 function hearBus(worker: SimWorker, text: string): void {
   const message = JSON.parse(text) as BusLine
   const { id, method } = message
+  const sessionId = message.params?.sessionId ?? ''
+  if (method === 'session/close') worker.closedByBus.add(sessionId)
+  if (method === 'session/cancel') worker.cancelledByBus.add(sessionId)
   if (method === undefined) return settleQuestion(worker, JSON.stringify(id), text)
   const isSpoken = worker.tongue !== 'plain' || worker.world.scenario.isMixed
   demand(isSpoken, 'bytes unchanged', () => `${worker} is plain and got ${text}`)

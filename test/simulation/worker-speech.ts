@@ -22,12 +22,13 @@ export function work(worker: SimWorker): void {
   if (received.call !== undefined) return serve(worker, received)
   const isTalkative = worker.temper === 'chatty' ? 0.6 : 0.15
   if (chance.is(isTalkative)) chance.weigh<Talk>(TALK[worker.tongue])(worker, received)
-  if (worker.temper === 'silent') return
+  if (worker.withholds(received)) return
   if (chance.is(worker.temper === 'slow' ? 0.1 : 0.7)) answer(worker, received)
 }
 
 export function finishWork(worker: SimWorker): void {
   for (const received of [...worker.open.values()]) {
+    if (worker.withholds(received)) continue
     if (received.call !== undefined) answerCall(worker, received)
     else answer(worker, received)
   }
@@ -40,7 +41,7 @@ type Body = (worker: SimWorker, received: Received) => string | { readonly error
 const BODIES: Readonly<Record<TongueName, Readonly<Record<string, Body>>>> = {
   plain: {},
   acp: {
-    initialize: () => ',"protocolVersion":1,"agentCapabilities":{"sessionCapabilities":{"close":{}}}',
+    initialize: welcomeAcp,
     'session/new': (_worker, { announces }) => `,"sessionId":"${announces}"`,
     'session/fork': (_worker, { announces }) => `,"sessionId":"${announces}"`,
     'session/list': (worker) => `,"sessions":[${[...worker.owners.keys()].map((name) => `{"sessionId":"${name}"}`)}]`,
@@ -53,6 +54,15 @@ const BODIES: Readonly<Record<TongueName, Readonly<Record<string, Body>>>> = {
     initialize: () => ({ error: '-32601' }),
     'server/discover': (worker) => `,"supportedVersions":["2026-07-28"]${modernModulesOf(worker)}`,
   },
+}
+
+/** Version 2 has one handshake for each process; some agents of version 1 have no more either. */
+function welcomeAcp(worker: SimWorker, { version = 1 }: Received): ReturnType<Body> {
+  const { customs } = worker.world.scenario
+  if (worker.version !== undefined && (worker.version > 1 || customs.refusesSecond)) return { error: '-32600' }
+  worker.version = Math.min(version, customs.versions.get(worker.pool) ?? 1)
+  if (worker.version > 1) return `,"protocolVersion":${worker.version},"capabilities":{}`
+  return ',"protocolVersion":1,"agentCapabilities":{"sessionCapabilities":{"close":{}}}'
 }
 
 function modernModulesOf(worker: SimWorker): string {

@@ -12,14 +12,14 @@ import type { Peer } from '../../src/kernel/peers.ts'
 import type { BusSpec, ClientId, PoolSpec, WorkerId } from '../../src/kernel/vocabulary.ts'
 import { Chance } from './chance.ts'
 import { Desk } from './desk.ts'
+import { Holders } from './holders.ts'
 import { inspect } from './invariants.ts'
 import type { ClientLine, WorkerLine } from './line.ts'
 import { coreSeen } from './look.ts'
 import { judgeStalled, judgeStuck, passTime } from './patience.ts'
-import { addAgents, drawScenario, isAioSeed, redrawSpec, type Scenario } from './scenario.ts'
+import { addAgents, addCustoms, drawScenario, isAioSeed, redrawSpec, type Scenario } from './scenario.ts'
 import { SimClient } from './sim-client.ts'
 import { SimWorker } from './sim-worker.ts'
-import { Verdicts } from './verdicts.ts'
 import { demand, Violation } from './violation.ts'
 
 const MAX_CLIENTS = 400
@@ -57,6 +57,7 @@ export class World {
   readonly everyWorker: SimWorker[] = []
   /** Every edition of every pool. */
   readonly #editions: PoolSpec[] = []
+  readonly #timeoutsMs = new Map<string, number>()
   /** Who has ever used the name of a session. */
   readonly namers = new Map<string, Set<SimClient>>()
   readonly #slots = new Map<WorkerId, SimWorker>()
@@ -86,7 +87,7 @@ export class World {
   readonly desk: Desk | undefined
   /** What went wrong where nobody could be told at once. */
   failure: unknown
-  readonly #verdicts = new Verdicts(this)
+  readonly #holders = new Holders()
   #depth = 0
   readonly #witness: Witness | undefined
   #core: Core | undefined
@@ -97,7 +98,7 @@ export class World {
     this.seed = seed
     this.chance = new Chance(seed, -1)
     const scenario = drawScenario(this.chance)
-    this.scenario = isAioSeed(seed) ? addAgents(this.chance, scenario) : scenario
+    this.scenario = addCustoms(seed, isAioSeed(seed) ? addAgents(this.chance, scenario) : scenario)
     this.spec = this.scenario.spec
     this.isRoomy = this.spec.limits.maxTotalBufferBytes > 1_000_000
     if (isTold) this.story = []
@@ -132,11 +133,21 @@ export class World {
 
   /** Every edition of the pools that may serve the line: its client's, and those that serve in its place. */
   poolsFor({ author }: ClientLine): PoolSpec[] {
-    const ids = new Set([author.pool])
+    const ids = this.#poolsBehind(author.pool)
+    return this.#editions.filter(({ id }) => ids.has(id))
+  }
+
+  /** Messages for one pool may be served by the other. */
+  mayServe(pool: string, other: string): boolean {
+    return pool === other || this.#poolsBehind(pool).has(other)
+  }
+
+  #poolsBehind(pool: string): ReadonlySet<string> {
+    const ids = new Set([pool])
     for (const id of ids) {
       for (const pool of this.#editions) if (pool.id === id && pool.fallback !== undefined) ids.add(pool.fallback)
     }
-    return this.#editions.filter(({ id }) => ids.has(id))
+    return ids
   }
 
   // ---- steps ----
@@ -223,6 +234,9 @@ export class World {
   #learn(spec: BusSpec): void {
     for (const pool of spec.pools) {
       if (!this.#specs.has(pool.revision)) this.#editions.push(pool)
+      const { requestTimeoutMs } = pool.limits
+      const before = this.#timeoutsMs.get(pool.id) ?? requestTimeoutMs
+      this.#timeoutsMs.set(pool.id, before * requestTimeoutMs === 0 ? 0 : Math.max(before, requestTimeoutMs))
       this.#specs.set(pool.revision, pool)
     }
   }
@@ -241,7 +255,6 @@ export class World {
     this.tell(() => `[${this.nowMs}] ${describe(event)}`)
     // What a deadline or the end of the bus does in the same breath is not the doing of whoever sends.
     const isAlone = !this.isStopping && (this.bus.nextDeadlineMs() ?? Number.POSITIVE_INFINITY) > this.nowMs
-    this.#verdicts.heard(event)
     const actions = this.#guard(() => this.bus.apply(event, this.nowMs))
     this.#witness?.applied(event, this.nowMs, actions)
     this.#act(actions, isAlone ? event : undefined)
@@ -283,7 +296,7 @@ export class World {
       isAnyOver ||= client.isOver
     }
     inspect(core, sourceOf(core, event))
-    this.#verdicts.look(core)
+    this.#holders.look(core)
     if (this.desk !== undefined && this.#depth === 0) this.#checkDesk(core, this.desk)
     if (isAnyOver)
       this.clients = this.clients.filter((client) => !client.isOver || (client.hasLeft && !client.isLeaveTold))
@@ -324,7 +337,7 @@ export class World {
         this.isStopping = true
         return
       case 'log':
-        this.#verdicts.hear(action)
+        this.#holders.hear(action)
         return this.#heed(action.text, action.about)
       case 'finished':
         demand(!this.isFinished, 'actions sensible', 'the bus finished twice')
@@ -404,6 +417,12 @@ export class World {
       for (const write of writes) this.#write(write)
     }
     this.isFlushed = true
+    for (const client of this.clients) client.demandTimely()
+  }
+
+  /** Within how many milliseconds every request for the pool is answered; 0: whenever it pleases. */
+  timeoutMsOf(pool: string): number {
+    return this.#timeoutsMs.get(pool) ?? 0
   }
 
   #write(write: Write): void {
@@ -427,7 +446,6 @@ export class World {
     this.moves++
     if (write.kind === 'worker') this.#noteMove(write.id)
     this.tell(() => `[${this.nowMs}] wrote to ${write.kind} ${write.id}, ${pendingBytes} bytes pending`)
-    this.#verdicts.wrote(write)
     const actions = this.#guard(() => this.bus.wrote(write, pendingBytes, this.nowMs))
     this.#witness?.wrote(write, pendingBytes, this.nowMs, actions)
     this.#act(actions, undefined)

@@ -55,7 +55,8 @@ export interface DaemonOptions {
   readonly finished: () => void
 }
 
-const LONGEST_TIMER_MS = 2 ** 30
+/** While something is due later the clock is read this often: an absence is noticed whatever it covered. */
+const LOOK_MS = 500
 /** So much is worth a write of its own. */
 const AT_ONCE_BYTES = 16 * 1024
 /** Between two reads of one turn there is less time than this. */
@@ -335,17 +336,22 @@ export class Daemon {
 
   /** A tick that comes too early finds nothing and arms the next one: that costs less than to move it every time. */
   #armTimer(): void {
-    const atMs = this.#bus.nextDeadlineMs() ?? Number.POSITIVE_INFINITY
+    const dueMs = this.#bus.nextDeadlineMs() ?? Number.POSITIVE_INFINITY
+    if (dueMs >= this.#timerAtMs) return
+    const atMs = Math.min(dueMs, this.#atMs + LOOK_MS)
     if (atMs >= this.#timerAtMs) return
     clearTimeout(this.#timer)
     this.#timerAtMs = atMs
-    const tick = (): void => {
-      // Before it is forgotten when this was due.
-      this.#readClock()
-      this.#timerAtMs = Number.POSITIVE_INFINITY
-      this.apply({ type: 'tick' })
-    }
-    this.#timer = setTimeout(tick, Math.min(Math.max(1, Math.ceil(atMs - this.#atMs)), LONGEST_TIMER_MS))
+    // What has come is read before anything is judged to be late.
+    this.#timer = setTimeout(() => setImmediate(() => this.#tick()), Math.max(1, Math.ceil(atMs - this.#atMs)))
+  }
+
+  #tick(): void {
+    if (this.#timerAtMs === Number.NEGATIVE_INFINITY) return
+    // Before it is forgotten when this was due.
+    this.#readClock()
+    this.#timerAtMs = Number.POSITIVE_INFINITY
+    this.apply({ type: 'tick' })
   }
 
   #readClock(): number {

@@ -79,12 +79,12 @@ export class KernelPort implements GatewayPort {
     const text = this.#spell(caller.key, message)
     if (text === undefined) return
     const bytes = Buffer.from(`${text}\n`)
+    const source = this.#source === undefined ? {} : { source: this.#source }
     if (caller.kind === 'worker') {
-      this.#daemon.apply({ type: 'worker-reply', ...processOf(caller.key), bytes })
+      this.#daemon.apply({ type: 'worker-reply', ...processOf(caller.key), bytes, ...source })
       return
     }
     const isFinal = message['method'] === undefined
-    const source = this.#source === undefined ? {} : { source: this.#source }
     const answered = isFinal ? { id: message['id'] as string | number } : {}
     const client = Number(caller.key) as ClientId
     this.#daemon.apply({ type: 'client-reply', client, bytes, isFinal, ...answered, ...source })

@@ -1,0 +1,47 @@
+/**
+ * Whether those who are closed because the bus retains too much are those who hold most (contract 8.3).
+ *
+ * The bus says in its log whom it closes for that; what everybody held before the event is counted here.
+ */
+import type { Core } from '../../src/kernel/core.ts'
+import type { Action } from '../../src/kernel/events.ts'
+import { demand } from './violation.ts'
+
+/** Who holds more than the closed one by so much was to be closed first. */
+const SLACK_BYTES = 1_000
+
+export class Holders {
+  #bytes = new Map<string, number>()
+  /** Closed in the event at hand. */
+  #closed: string[] = []
+
+  /** The bus says whom it closes. */
+  hear({ text, about }: Extract<Action, { do: 'log' }>): void {
+    if (text === 'client closed: the bus retains more than max_total_buffer')
+      this.#closed.push(`client ${about['client']}`)
+  }
+
+  /** The event is over. */
+  look(core: Core): void {
+    const before = this.#bytes
+    this.#bytes = new Map()
+    for (const { id, retainedBytes } of core.clients.values()) this.#bytes.set(`client ${id}`, retainedBytes)
+    for (const { id, generation, retainedBytes, isAlive } of core.workers.values())
+      if (isAlive) this.#bytes.set(`worker ${id}.${generation}`, retainedBytes)
+    for (const key of this.#closed) this.#demandLargest(key, before)
+    this.#closed = []
+  }
+
+  #demandLargest(key: string, before: ReadonlyMap<string, number>): void {
+    const closed = before.get(key)
+    if (closed === undefined) return
+    for (const other of this.#bytes.keys()) {
+      const bytes = before.get(other) ?? 0
+      demand(
+        bytes <= closed * 1.5 + SLACK_BYTES,
+        'justified',
+        () => `${key} was closed for its ${closed} bytes, and ${other} with ${bytes} was not`,
+      )
+    }
+  }
+}

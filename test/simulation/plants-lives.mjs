@@ -1,0 +1,112 @@
+/** Bugs of lives and bounds: clocks, endings, leases, what is retained. See `plants.mjs`. */
+import { plant } from './plant.mjs'
+
+export const PLANTS_OF_LIVES = [
+  plant(
+    'the hang clock runs while the bus does not read',
+    'supervisor.ts',
+    'if (!worker.owesAnswer || worker.blockedOn !== undefined) worker.lastActivityMs',
+    'if (!worker.owesAnswer) worker.lastActivityMs',
+  ),
+  plant('the stuck clock never stands still', 'stuck.ts', 'if (!this.#clockRuns(peer)) return\n', ''),
+  plant(
+    'the smallest holder is closed first',
+    'stuck.ts',
+    'b.countedBytes - a.countedBytes',
+    'a.countedBytes - b.countedBytes',
+  ),
+  plant('the worker of a client is anybody’s', 'assignment.ts', '    spare.holder = client\n', ''),
+  plant('a lease is nobody’s', 'assignment.ts', 'if (isRequest) free.holder = client\n', ''),
+  plant(
+    'a lease goes on while its holder waits for answers',
+    'assignment.ts',
+    'if (holder !== undefined && hasRequestsAt(holder, worker)) return\n',
+    '',
+  ),
+  plant('the workers of a client outlive it', 'departures.ts', '    assignment.giveBack(client)\n', ''),
+  plant('the sessions of a client outlive it', 'departures.ts', '    core.sessions.endAllOf(client)\n', ''),
+  plant('the sessions of a worker outlive it', 'departures.ts', '    core.sessions.loseAllOf(worker)\n', ''),
+  plant(
+    'the questions of a worker outlive it',
+    'departures.ts',
+    '      core.owed.disownQuestion(question)\n      this.#board.observation.settled(question)\n    }',
+    '      this.#board.observation.settled(question)\n    }',
+  ),
+  plant(
+    'what a worker remembers of a client outlives it',
+    'departures.ts',
+    '      this.#forgetIn(worker, client)\n',
+    '',
+  ),
+  plant(
+    'the tasks of a client outlive it',
+    'tasks.ts',
+    'if (owner === client) forgetTask(worker, taskId)',
+    'void owner',
+  ),
+  plant(
+    'a bond outlives its client',
+    'introductions.ts',
+    'for (const bond of this.bonds.values()) bond.worker.bonds.delete(bond)\n',
+    '',
+  ),
+  plant('exchanges are not among the clients', 'core.ts', 'yield* this.exchanges.values()', ''),
+  plant(
+    'the half line of a dead process is continued by the next',
+    'peers.ts',
+    '    this.splitter = new LineSplitter(this.pool.spec.limits.maxInputBufferBytes)\n    this.outbox',
+    '    this.outbox',
+  ),
+  plant(
+    'a retiring worker takes new messages',
+    'peers.ts',
+    "    return this.state === 'ready'\n",
+    "    return this.state === 'ready' || this.state === 'stopping'\n",
+  ),
+  plant(
+    'a worker that was told to end is never buried',
+    'lifecycle.ts',
+    "    failed: { next: 'dying', act: 'bury' },\n    broken: { next: 'stopping', act: 'kill' },\n    exited: { next: 'dying', act: 'mourn' },\n    revive: stay('stopping'),",
+    "    failed: { next: 'dying', act: 'bury' },\n    broken: { next: 'stopping', act: 'kill' },\n    exited: stay('stopping'),\n    revive: stay('stopping'),",
+  ),
+  plant(
+    'a worker that failed to start is forgotten',
+    'lifecycle.ts',
+    "    started: { next: 'ready', act: 'open' },\n    failed: { next: 'dying', act: 'bury' },",
+    "    started: { next: 'ready', act: 'open' },\n    failed: stay('starting'),",
+  ),
+  plant(
+    'a worker is buried before its last words',
+    'supervisor.ts',
+    "if (worker.isFinished) return this.step(worker, 'broken')\n",
+    "return this.step(worker, 'broken')\n",
+  ),
+  plant(
+    'the window of restarts has no beginning',
+    'restarts.ts',
+    'stampMs > nowMs - limits.restartWindowMs',
+    'stampMs > nowMs - limits.restartWindowMs / 4',
+  ),
+  plant('a cancelled deadline falls all the same', 'timers.ts', 'if (entry.place !== -1) this.#remove(entry)', ''),
+  plant('who waits for the whole bus waits for ever', 'flow.ts', 'this.release(this.totalGate)', 'void this.totalGate'),
+  plant(
+    'a peer that is gone is counted on',
+    'flow.ts',
+    '    this.#core.retainedBytes -= peer.countedBytes\n    peer.countedBytes = 0\n',
+    '    peer.countedBytes = 0\n',
+  ),
+  plant('what has waited stays in its line', 'waiting.ts', '    place.routes.delete(route)\n', ''),
+  plant(
+    'one client too many is served',
+    'bus.ts',
+    'this.#core.clients.size >= limits.maxClients',
+    'this.#core.clients.size > limits.maxClients',
+  ),
+  plant('a session too many is bound', 'sessions.ts', 'client.lost.size + coming <', 'client.lost.size + coming <='),
+  plant(
+    'a session of two clients is forgotten with one of them',
+    'sessions.ts',
+    'if (!(known instanceof Set) || !known.delete(session)) return false',
+    'if (!(known instanceof Set)) return false\n    known.clear()',
+  ),
+]

@@ -1,0 +1,145 @@
+/** Bugs on the way of a message: whose it is, where it goes, by which id. See `plants.mjs`. */
+import { plant } from './plant.mjs'
+
+export const PLANTS_OF_WAYS = [
+  plant(
+    'a cancel means the oldest of equal ids',
+    'owed.ts',
+    '    for (let request = client.newest; request !== undefined; request = request.older)\n      if (request.clientKey === clientKey && isMeant(request)) return request\n    return undefined',
+    '    let found: Request | undefined\n    for (let request = client.newest; request !== undefined; request = request.older)\n      if (request.clientKey === clientKey && isMeant(request)) found = request\n    return found',
+  ),
+  plant(
+    'the larger of two revisions is agreed',
+    'handshakes.ts',
+    'return wanted < spoken ? wanted : spoken',
+    'return wanted > spoken ? wanted : spoken',
+  ),
+  plant(
+    'bus-made ids begin anew',
+    'owed.ts',
+    '    for (;;) {\n      const number = this.#nextAlias++',
+    '    for (let made = 0; ; made++) {\n      const number = FIRST_ALIAS + made',
+  ),
+  plant(
+    'a progress token that is taken is used again',
+    'owed.ts',
+    'worker.aliasesAll || worker.tokens.has(key) || line.isOdd(field)',
+    'worker.aliasesAll || line.isOdd(field)',
+  ),
+  plant(
+    'a request that has ended is counted once more',
+    'owed.ts',
+    '    if (client !== undefined) this.#unlink(request, client)\n    if (worker === undefined) return',
+    '    if (client !== undefined && worker !== undefined) this.#unlink(request, client)\n    if (worker === undefined) return',
+  ),
+  plant(
+    'a list of sessions shows those of others',
+    'announcements.ts',
+    "if (isForeign) edits.push({ start: element.start, end: element.cutEnd, text: '' })\n      else if",
+    'if',
+  ),
+  plant(
+    'the claim of a session outlives its request',
+    'announcements.ts',
+    '      worker.claims.delete(sessionAtWorker)\n',
+    '      void sessionAtWorker\n',
+  ),
+  plant(
+    'a stranger may speak in a session',
+    'dialect-inbound.ts',
+    "if (this.#isForeign(route, session)) return 'session_not_owned'",
+    '',
+  ),
+  plant(
+    'a progress token is not replaced in the line',
+    'dialect-inbound.ts',
+    'if (request.tokenSpelling !== undefined) edits.push(replace(line, progressToken, spell(request.token!)))',
+    '',
+  ),
+  plant(
+    'an id is not replaced in a message of a protocol',
+    'dialect-inbound.ts',
+    'if (request.isAliased) edits.push(replace(line, FIELD.id, spell(request.key)))\n    if (row !== undefined)',
+    'if (row !== undefined)',
+  ),
+  plant(
+    'a cancel names the id that its client knows',
+    'dialect-inbound.ts',
+    'if (request.isAliased) edits.push(replace(line, row!.cancels!, spell(request.key)))',
+    '',
+  ),
+  plant(
+    'the pool of the configuration beats that of the connection',
+    'pool-choice.ts',
+    '(client.pool ?? core.spec.defaultPool)',
+    '(core.spec.defaultPool ?? client.pool)',
+  ),
+  plant(
+    'a session is bound anew with every message',
+    'inbound.ts',
+    'for (const name of names) if (!client.sessions.has(name)) core.sessions.bind(name, client, worker)',
+    '',
+  ),
+  plant(
+    'a request that timed out is told nothing',
+    'inbound.ts',
+    "this.#board.fail(client, request.idSpelling, 'request_timeout')",
+    '',
+  ),
+  plant(
+    'a question is settled by every answer',
+    'router.ts',
+    '    core.owed.settleQuestion(question)\n    observation.settled(question, line)',
+    '    observation.settled(question, line)',
+  ),
+  plant(
+    'a final reply of the gateway settles nothing',
+    'bus.ts',
+    'if (isFinal) this.#router.calls.settle(client, id)',
+    '',
+  ),
+  plant('an id is lost when its neighbour leaves', '../wire/id-table.ts', 'hole = place\n', 'hole = gap\n'),
+  plant('a ping has no answer', 'shared-duties.ts', 'this.#board.answerRequest(request!, \'"result":{}\')', ''),
+  plant(
+    'who waited for a handshake is forgotten',
+    'handshakes.ts',
+    'for (const route of waiting.take(worker.lobby)) router.proceed(route)',
+    'waiting.take(worker.lobby)',
+  ),
+  plant(
+    'what waited for a repeated handshake is forgotten',
+    'handshakes.ts',
+    'for (const route of this.#board.waiting.take(held)) this.#board.router.proceed(route)',
+    'this.#board.waiting.take(held)',
+  ),
+  plant(
+    'a question without a client is refused twice',
+    'outbound.ts',
+    "if (isQuestion) return this.#board.refuseQuestion(worker, line.idSpelling(), 'no_client')",
+    "if (isQuestion) this.#board.refuseQuestion(worker, line.idSpelling(), 'no_client')\n    if (isQuestion) return this.#board.refuseQuestion(worker, line.idSpelling(), 'no_client')",
+  ),
+  plant(
+    'progress comes under the token of the bus',
+    'outbound.ts',
+    'const edit = tokenSpelling === undefined ? undefined : replace(line, FIELD.progressToken, tokenSpelling)',
+    'const edit = undefined',
+  ),
+  plant(
+    'the bus answers a request and forgets that it did',
+    'switchboard.ts',
+    '    this.core.owed.settle(request)\n    this.flow.sendLine(client, Buffer.from(`{"jsonrpc"',
+    '    this.flow.sendLine(client, Buffer.from(`{"jsonrpc"',
+  ),
+  plant(
+    'a request is sent before it is recorded',
+    'switchboard.ts',
+    'this.core.owed.send(request, line, worker)',
+    'request.worker = worker',
+  ),
+  plant(
+    'a dialect is known by another’s sign',
+    'dialects.ts',
+    'return field === undefined || line.typeOf(field) === (type ?? line.typeOf(field))',
+    'return field === undefined || line.typeOf(field) !== type',
+  ),
+]
