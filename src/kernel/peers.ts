@@ -18,6 +18,7 @@ import type { Question, Request } from './owed.ts'
 import type { Pool } from './pools.ts'
 import { Restarts } from './restarts.ts'
 import type { Session } from './sessions.ts'
+import type { Timer } from './timers.ts'
 import {
   type ClientId,
   type Door,
@@ -87,6 +88,8 @@ export class Client extends PeerBase {
   /** The pool this connection was opened for (contract 6.3). */
   pool: PoolId | undefined
   state: 'open' | 'half-closed' | 'closing' | 'closed' = 'open'
+  /** How long it is kept for what it is owed once it sends no more. */
+  patience: Timer | undefined
   /** Its sessions, whatever their worker. */
   readonly sessions = new Map<SessionId, Session>()
   /** Sessions whose worker has ended. */
