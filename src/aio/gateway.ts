@@ -314,8 +314,15 @@ export class Gateway implements CallHost {
     if (agent.type === 'mcp') return mcpAdapter(agent, this.#port, this.#samplings)
     if (agent.type === 'http') return httpAdapter(agent, (this.#http ??= new HttpWays(this.#turns)))
     return agent.mode === 'oneshot'
-      ? oneshotAdapter(agent, this.#options.spawnOneshot, this.#turns)
+      ? oneshotAdapter(agent, this.#spawnOneshot, this.#turns)
       : stdioAdapter(agent, this.#port)
+  }
+
+  /** What the call had in hand is forgotten with its process; what the process said of itself is not. */
+  readonly #spawnOneshot: SpawnOneshot = (pool, signal) => {
+    const process = this.#options.spawnOneshot(pool, signal)
+    void process.ended.then(() => this.#parents.forgetWorker(process.worker))
+    return process
   }
 
   /** MCP peers leave a message with fields they do not know without notice. */

@@ -99,6 +99,19 @@ describe('an agent that reads to the end of its input', () => {
     expect(bench.port.replies).toEqual([])
   })
 
+  it('is forgotten with its process: the number may be somebody else’s next', async () => {
+    const bench = voice('hang')
+    bench.gateway.receive(CLIENT, { method: 'voice::input', params, id: 1 }, 80)
+    await until(() => bench.spawnOneshot.running === 1, 'the start of the process')
+    bench.gateway.gone(CLIENT)
+    await until(() => bench.spawnOneshot.running === 0, 'the end of the process')
+    const next = { kind: 'worker', key: bench.traces.only.worker!, pool: 'reader' } as const
+    bench.gateway.receive(next, { method: 'voice::input', params, id: 2 }, 80)
+    await until(() => bench.spawnOneshot.running + bench.port.replies.length > 0, 'a process or a refusal')
+    expect(bench.port.replies).toEqual([])
+    bench.gateway.gone(next)
+  })
+
   it('runs as many processes at a time as it has instances', async () => {
     verifies('N10-instances')
     const bench = voice('result', { instances: 2 })

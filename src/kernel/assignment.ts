@@ -119,12 +119,12 @@ export class Assignment {
     waiting.dismiss(pool.leases, reason, () => ({ pool: pool.spec.id }))
   }
 
-  /** A reload has put another pool in the place of this one: who waits, waits there. */
+  /** A reload has put another pool in the place of this one: who waits, waits there, unless for a certain worker of this. */
   moveWaiting(from: Pool, to: Pool): void {
     const { waiting, router } = this.#board
     // Nothing of what waits in a lobby has reached its worker.
     for (const line of [from.waiting, from.leases, ...from.workers.map(({ lobby }) => lobby)]) {
-      for (const route of waiting.take(line)) {
+      for (const route of waiting.take(line, ({ promised }) => promised === undefined)) {
         const introduction = route.client.introductions.get(from.spec.id)
         if (introduction?.isWelcomed === false) introduction.end()
         route.pool = to
@@ -209,6 +209,7 @@ export class Assignment {
       if (isRequest) free.holder = client
       return free
     }
+    if (bound !== undefined && isOpenTo(bound, bound)) return 'no-lease'
     const ready = pool.workers.filter((worker) => worker.isReady)
     if (ready.length === 0) return 'no-worker'
     const isServed = bound !== undefined || ready.some((worker) => servesVersion(worker, versionOf(route)))
@@ -230,7 +231,7 @@ export class Assignment {
   #free(route: Route, bound: Worker | undefined): Worker | undefined {
     const { client, pool } = route
     const preferred = bound ?? client.introductions.get(pool.spec.id)?.home?.worker ?? preferredOf(client, pool)
-    const isFree = preferred?.isReady && preferred.holder === undefined && preferred.pool === pool
+    const isFree = preferred?.holder === undefined && preferred?.pool === pool && isOpenTo(preferred, bound)
     if (isFree && (bound !== undefined || isFor(route, preferred))) return preferred
     return bound === undefined ? pool.next((worker) => isFor(route, worker)) : undefined
   }
@@ -257,7 +258,7 @@ export class Assignment {
   grant(pool: Pool): void {
     for (const worker of pool.workers) {
       // Again, when all that the last one wanted was answered at once.
-      while (worker.isReady && worker.holder === undefined) {
+      while (isOpenTo(worker, worker) && worker.holder === undefined) {
         const next = firstFor(pool, worker)
         if (next === undefined) break
         worker.holder = next.client
@@ -291,9 +292,15 @@ function firstFor({ leases }: Pool, worker: Worker): Route | undefined {
   return undefined
 }
 
-/** The worker that the message waits for, or any that speaks its version. */
+/** The worker that the message waits for, or any that is open to all and speaks its version. */
 function isFor(route: Route, worker: Worker): boolean {
-  return route.worker === undefined ? servesVersion(worker, versionOf(route)) : route.worker === worker
+  if (route.worker !== undefined) return route.worker === worker
+  return worker.isReady && servesVersion(worker, versionOf(route))
+}
+
+/** One that retires takes only what is bound to it (contract 7.5). */
+function isOpenTo(worker: Worker, bound: Worker | undefined): boolean {
+  return worker.isReady || (worker === bound && worker.state === 'retiring')
 }
 
 function preferredOf({ prefer }: Client, pool: Pool): Worker | undefined {

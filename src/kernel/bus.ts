@@ -240,9 +240,8 @@ export class Bus {
     client.state = 'half-closed'
     this.#flow.deafen(client)
     this.#router.departures.refuseQuestionsOf(client)
-    this.#core.timers.set(this.#core.nowMs + this.#core.spec.limits.halfCloseTimeoutMs, () => {
-      if (client.state === 'half-closed' || client.state === 'closing') this.#hangUp(client, 'drop')
-    })
+    const untilMs = this.#core.nowMs + this.#core.spec.limits.halfCloseTimeoutMs
+    client.patience = this.#core.timers.set(untilMs, () => this.#hangUp(client, 'drop'))
     this.#maybeFinish(client)
   }
 
@@ -267,6 +266,7 @@ export class Bus {
   #clientGone(client: Client, isSettled = false): void {
     if (client.state === 'closed') return
     client.state = 'closed'
+    if (client.patience !== undefined) this.#core.timers.cancel(client.patience)
     // What its end sets free may be its own backlog: nothing more is taken from it.
     client.isDeaf = true
     if (client.isInternal) this.#core.exchanges.delete(client.id)

@@ -61,6 +61,12 @@ class Rig {
     this.apply({ type: 'worker-received', ...this.#processes.get(this.takerOf(id)!)!, bytes })
   }
 
+  /** Every pool has changed: new workers beside the old ones. */
+  reload(): void {
+    const pools = [{ ...LEASED, revision: '2' }]
+    this.apply({ type: 'reload', spec: { pools, defaultPool: undefined, limits: DEFAULT_LIMITS } })
+  }
+
   dies(worker: WorkerId): void {
     const of = this.#processes.get(worker)!
     this.apply({ type: 'worker-exited', ...of, code: null, signal: 'SIGKILL' })
@@ -119,4 +125,39 @@ it('6.7 a lease that was granted to a client whose message another worker of its
   expect([free, undefined]).toContain(rig.takerOf('d1'))
   rig.answer('a2')
   expect(rig.takerOf('d1')).toBeDefined()
+})
+
+it('7.5 what waits for the worker of its session goes on waiting there when a reload retires it', () => {
+  const rig = new Rig()
+  rig.ask(ANNA, 'a1', 'hers')
+  const hers = rig.takerOf('a1')!
+  rig.ask(BERT, 'b1')
+  rig.answer('a1')
+  rig.ask(CARL, 'c1')
+  expect(rig.takerOf('c1')).toBe(hers)
+  rig.ask(ANNA, 'a2', 'hers')
+  expect(rig.takerOf('a2')).toBeUndefined()
+  rig.reload()
+  rig.answer('c1')
+  expect(rig.takerOf('a2')).toBe(hers)
+})
+
+it('7.5 a session of a leased worker that retires is served there until it ends, one client at a time', () => {
+  const rig = new Rig()
+  rig.ask(ANNA, 'a1', 'hers')
+  rig.ask(BERT, 'b1', 'his')
+  const hers = rig.takerOf('a1')!
+  rig.answer('a1')
+  rig.ask(CARL, 'c1', 'theirs')
+  expect(rig.takerOf('c1')).toBe(hers)
+  rig.answer('c1')
+  rig.reload()
+  rig.ask(ANNA, 'a2', 'hers')
+  expect(rig.takerOf('a2')).toBe(hers)
+  rig.ask(CARL, 'c2', 'theirs')
+  rig.ask(DORA, 'd1')
+  expect([rig.takerOf('c2'), rig.reasonOf(CARL, 'c2')]).toEqual([undefined, undefined])
+  rig.answer('a2')
+  expect(rig.takerOf('c2')).toBe(hers)
+  expect(rig.takerOf('d1')).not.toBe(hers)
 })

@@ -19,6 +19,7 @@ import type { Question, Request } from './owed.ts'
 import type { Pool } from './pools.ts'
 import { Restarts } from './restarts.ts'
 import type { Session } from './sessions.ts'
+import type { Timer } from './timers.ts'
 import {
   type ClientId,
   type Door,
@@ -88,6 +89,8 @@ export class Client extends PeerBase {
   /** The pool this connection was opened for (contract 6.3). */
   pool: PoolId | undefined
   state: 'open' | 'half-closed' | 'closing' | 'closed' = 'open'
+  /** How long it is kept for what it is owed once it sends no more. */
+  patience: Timer | undefined
   /** Its sessions, whatever their worker. */
   sessions = emptyMap<SessionId, Session>()
   /** Sessions whose worker has ended. */

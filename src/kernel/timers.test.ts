@@ -1,6 +1,10 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { DIALECTS } from '../dialects/index.ts'
+import { Bus } from './bus.ts'
+import { DEFAULT_LIMITS } from './limits.ts'
 import { type Timer, Timers } from './timers.ts'
+import type { ClientId } from './vocabulary.ts'
 
 test('answered requests leave nothing behind one that is slow', () => {
   const timers = new Timers()
@@ -67,4 +71,15 @@ test('whatever is set and cancelled, the rest fires by time and then by order', 
       expect(fired).toEqual(expected)
     }),
   )
+})
+
+test('4.1.2 a client that has gone leaves no deadline behind', () => {
+  const limits = { ...DEFAULT_LIMITS, halfCloseTimeoutMs: 3 }
+  const bus = new Bus({ pools: [], defaultPool: undefined, limits }, DIALECTS, () => 0.5)
+  bus.start(0)
+  const [client, before] = [1 as ClientId, bus.nextDeadlineMs()]
+  bus.apply({ type: 'client-opened', client, door: 'unix' }, 0)
+  bus.apply({ type: 'client-ended', client }, 0)
+  expect(bus.snapshot().clients).toBe(0)
+  expect(bus.nextDeadlineMs()).toBe(before)
 })

@@ -38,7 +38,7 @@ export class RecentTraces implements TraceSource {
   readonly #keep: Keep
   readonly #traces = new Map<string, RecentTrace>()
   /** In order of their start, from `#oldest` on; a Map finds its first key slowly. */
-  #order: RecentTrace[] = []
+  #order: (RecentTrace | undefined)[] = []
   #oldest = 0
   #seq = 0
   #calls = 0
@@ -139,6 +139,7 @@ export class RecentTraces implements TraceSource {
 
   #drop(oldest: RecentTrace): void {
     this.#traces.delete(oldest.traceId)
+    this.#order[this.#oldest] = undefined
     this.#oldest += 1
     if (this.#oldest < COMPACT_AT) return
     this.#order = this.#order.slice(this.#oldest)

@@ -31,11 +31,11 @@ const HOSTILE_COLUMNS = [
   ['answered', (row) => whole(row.answered)],
   ['errors by reason', (row) => errorsText(row.errors)],
   ['peak RSS MiB', (row) => `${whole(row.peakRssMib)} of ${whole(row.boundMib)}`],
+  ['peak queues MiB', (row) => `${row.queueMib.toFixed(1)} of ${whole(row.queueBoundMib)}`],
   ['p99 ms before', (row) => row.before99Ms.toFixed(2)],
   ['at the twin', (row) => row.twin99Ms.toFixed(2)],
   ['under attack', (row) => row.p99Ms.toFixed(2)],
   ['ratio', (row) => row.ratio.toFixed(2)],
-  ['attempts', (row) => whole(row.attempts)],
 ]
 
 export const chaosTable = (sheets) => tableOf(COLUMNS, sheets)

@@ -11,6 +11,7 @@ import { sigkill, sigterm } from './scenarios/end-of-bus.mjs'
 import { fullDisk } from './scenarios/full-disk.mjs'
 import { hostile } from './scenarios/hostile.mjs'
 import { kills } from './scenarios/kills.mjs'
+import { reloads } from './scenarios/reloads.mjs'
 import { restartStorm } from './scenarios/restart-storm.mjs'
 import { slowReader } from './scenarios/slow-reader.mjs'
 import { startKills } from './scenarios/start-kills.mjs'
@@ -24,6 +25,7 @@ const SCENARIOS = [
   slowReader,
   descriptors,
   crowd,
+  reloads,
   restartStorm,
   sigterm,
   sigkill,

@@ -6,8 +6,8 @@ export const KERNEL_BOUNDS = [
     '7.1',
     'sessions-ownership',
     'kernel/sessions.ts',
-    'session.driver?.lost.add(session.id)',
-    'session.driver?.lost.delete(session.id)',
+    'if (driver !== undefined) driver.lost = ownSet(driver.lost).add(session.id)',
+    'if (driver !== undefined) driver.lost.delete(session.id)',
     'a lost session silently begins anew',
   ),
   row(

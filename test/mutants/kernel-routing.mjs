@@ -95,8 +95,8 @@ export const KERNEL_ROUTING = [
     '6.3',
     'pools',
     'kernel/inbound.ts',
-    'const pool = this.#knownWorker(route)?.pool ?? this.poolChoice.choose(route)',
-    'const pool = this.poolChoice.choose(route) ?? this.#knownWorker(route)?.pool',
+    'const pool = known?.pool ?? this.poolChoice.choose(route)',
+    'const pool = this.poolChoice.choose(route) ?? known?.pool',
     'a pool field moves a session',
   ),
   row(

@@ -44,7 +44,8 @@ function mutate(node, parent, text, add) {
   if (node.type === 'ExpressionStatement' && !isLog(node.expression) && !isSuper(node.expression))
     add(node.expression.type === 'CallExpression' ? 'call removed' : 'statement dropped', node, '{}')
   if (node.type === 'Literal') mutateLiteral(node, parent, add)
-  if (isProcedure(node)) add('left at once', { start: node.body.start + 1, end: node.body.start + 1 }, ' return;')
+  if (isProcedure(node))
+    add('left at once', { start: node.body.start + 1, end: node.body.start + 1 }, ' if (true as boolean) return;')
 }
 
 function mutateOperator(node, parent, text, add) {

@@ -54,7 +54,7 @@ export const PLANTS_OF_LIVES = [
   plant(
     'the half line of a dead process is continued by the next',
     'peers.ts',
-    '    this.splitter = new LineSplitter(this.pool.spec.limits.maxInputBufferBytes)\n    this.outbox',
+    '    this.splitter = new LineSplitter(this.pool.spec.limits.maxInputBufferBytes, true)\n    this.outbox',
     '    this.outbox',
   ),
   plant(

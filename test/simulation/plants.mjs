@@ -89,7 +89,7 @@ const FIRST_PLANTS = [
   {
     name: 'the session of a client that has gone stays at its worker',
     file: 'sessions.ts',
-    find: 'session.driver?.lost.add(session.id)',
+    find: 'if (driver !== undefined) driver.lost = ownSet(driver.lost).add(session.id)',
     replace: '',
   },
   {

@@ -234,9 +234,18 @@ function drawPool(chance: Chance, id: string, limits: Limits, tongues: Map<strin
     ]),
     startTimeoutMs: chance.pick([300, 5_000, 60_000]),
     hangTimeoutMs: chance.pick([0, 0, 0, 400]),
-    limits: chance.is(0.5) ? limits : { ...limits, maxOutputQueueBytes: chance.pick([200, 2_000, 40_000]) },
+    limits: chance.is(0.5) ? limits : drawOwnLimits(chance, limits),
     trace: false,
     revision: `${id}@0`,
+  }
+}
+
+/** A pool may have less patience than the bus: its workers are judged before the clients that hold them up. */
+function drawOwnLimits(chance: Chance, limits: Limits): Limits {
+  return {
+    ...limits,
+    maxOutputQueueBytes: chance.pick([200, 2_000, 40_000]),
+    backpressureTimeoutMs: limits.backpressureTimeoutMs / 5,
   }
 }
 

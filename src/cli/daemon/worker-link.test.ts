@@ -52,3 +52,22 @@ test('7.1 what is buried is read no more, even if somebody who left its group ho
   await worker.silent
   expect(() => kill(Number(worker.said()), 0)).not.toThrow()
 })
+
+test('8.3 lines that cost much are told in small portions, so that the others have their turns', async () => {
+  const portions: number[] = []
+  process = spawnWorker({ command: '/bin/sh', args: ['-c', 'seq 1 20000'], env: { PATH: '/usr/bin:/bin' }, cwd: '/' })
+  let said = ''
+  await new Promise<void>((resolve) => {
+    const hear = (event: BusEvent): void => {
+      if (event.type === 'worker-silent' && event.pipe === 'stdout') resolve()
+      if (event.type !== 'worker-received') return
+      said += event.bytes.toString()
+      portions.push(event.bytes.length)
+      for (const endMs = performance.now() + 2; performance.now() < endMs; );
+    }
+    new WorkerLink(1 as WorkerId, 1, process, hear)
+  })
+  expect(said.split('\n').length).toBe(20_001)
+  // The end of the stream may bring the rest at once.
+  expect(Math.max(...portions.slice(0, 20))).toBeLessThan(2_048)
+})

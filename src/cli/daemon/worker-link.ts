@@ -1,11 +1,11 @@
 /**
  * The shell's end of one worker process: its pipes, joined to the kernel by events and actions.
  */
-import type { Duplex } from 'node:stream'
 import type { BusEvent } from '../../kernel/events.ts'
 import type { WorkerId } from '../../kernel/vocabulary.ts'
 import type { WorkerProcess } from '../../process/worker-process.ts'
-import { readLent, type Writer, writerOf } from './handles.ts'
+import { FairReader } from './fair-reader.ts'
+import { type Writer, writerOf } from './handles.ts'
 import { UNAVAILABLE } from './launches.ts'
 
 /** Makes lines of a chunk of output. */
@@ -23,7 +23,7 @@ export class WorkerLink {
   readonly write: Writer
   readonly generation: number
   readonly #process: WorkerProcess
-  readonly #stdout: Duplex
+  readonly #stdout: FairReader
 
   constructor(
     worker: WorkerId,
@@ -41,12 +41,16 @@ export class WorkerLink {
       tell({ type: 'worker-failed', ...of, why: reason, isFinal: code === UNAVAILABLE }),
     )
     process.on('exited', ({ code, signal }) => tell({ type: 'worker-exited', ...of, code, signal }))
-    this.#stdout = readLent(process.stdout, (chunk) => {
+    // A call of an agent costs far more than its bytes: one that calls in a flood has its turns like a client.
+    this.#stdout = new FairReader(process.stdout, (chunk) => {
       const bytes = framing === undefined ? chunk : framing(chunk)
       if (bytes.length > 0) tell({ type: 'worker-received', worker, generation, bytes })
     })
-    this.#stdout.on('error', () => {})
-    this.#stdout.once('close', () => tell({ type: 'worker-silent', ...of, pipe: 'stdout' }))
+    this.#stdout.stream.on('error', () => {})
+    this.#stdout.stream.once('close', () => {
+      this.#stdout.flush()
+      tell({ type: 'worker-silent', ...of, pipe: 'stdout' })
+    })
     this.#stdout.resume()
     process.stdin.on('error', () => tell({ type: 'worker-silent', ...of, pipe: 'stdin' }))
   }
@@ -63,7 +67,7 @@ export class WorkerLink {
   async stop(how: keyof typeof ENDS): Promise<void> {
     await ENDS[how](this.#process)
     // Somebody who has left the group may hold the pipe for ever.
-    if (how === 'bury') this.#stdout.destroy()
+    if (how === 'bury') this.#stdout.stream.destroy()
   }
 
   kill(): Promise<void> {

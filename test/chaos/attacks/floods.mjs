@@ -7,7 +7,7 @@ const MODERN =
   '{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}'
 
 /** Writes `count` lines; with a `window`, no more than that many are ahead of the answers. */
-async function flood(client, books, count, spell, window = Number.POSITIVE_INFINITY) {
+export async function flood(client, books, count, spell, window = Number.POSITIVE_INFINITY) {
   for (let n = 1; n <= count && !client.isClosed; n += PER_WRITE) {
     let text = ''
     const end = Math.min(count, n + PER_WRITE - 1)

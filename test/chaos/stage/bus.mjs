@@ -11,7 +11,7 @@ import { descendantsOf, descriptorsOf, peakRssMib, processesWorkingIn, signal, s
 import { eventually, sleep } from './waiting.mjs'
 
 const READY_MS = 20_000
-const STATUS_MS = 10_000
+const CONTROL_MS = 10_000
 /** Contract 5.4: after the end of the bus its processes are gone within this time. */
 const ORPHAN_MS = 3_000
 
@@ -23,17 +23,20 @@ export class Bus {
   #child
   #hasExited = false
   #main
+  #file
 
-  constructor(main, folder, config, { descriptors, diskKib } = {}) {
+  /** `runtime` are words for the runtime itself, before the program. */
+  constructor(main, folder, config, { descriptors, diskKib, runtime = [] } = {}) {
     mkdirSync(join(folder, 'home'), { recursive: true })
     this.#main = main
     this.folder = folder
     this.socket = join(folder, 'bus.sock')
     this.control = join(folder, 'control.sock')
-    const file = join(folder, 'bus.json')
-    writeFileSync(file, JSON.stringify(config, null, 2))
+    this.#file = join(folder, 'bus.json')
+    this.configure(config)
     const doors = ['--unix', this.socket, '--tcp', '127.0.0.1:0', '--control', this.control]
-    this.#spawn([process.execPath, main, 'serve', '--config', file, ...doors], { descriptors, diskKib })
+    const words = [process.execPath, ...runtime, main, 'serve', '--config', this.#file, ...doors]
+    this.#spawn(words, { descriptors, diskKib })
   }
 
   static async start(...given) {
@@ -84,7 +87,22 @@ export class Bus {
   }
 
   /** What the bus says of itself, or undefined while it does not answer. */
-  status() {
+  async status() {
+    return (await this.ask('status'))?.result
+  }
+
+  /** Only the file: the bus reads it when it is told to. */
+  configure(config) {
+    writeFileSync(this.#file, JSON.stringify(config, null, 2))
+  }
+
+  async reload(config) {
+    this.configure(config)
+    return this.ask('reload')
+  }
+
+  /** Asks at the control socket and gives the answer, or undefined where none comes. */
+  ask(method, params = {}) {
     return new Promise((resolve) => {
       const socket = connect(this.control)
       const give = (answer) => {
@@ -92,14 +110,14 @@ export class Bus {
         socket.destroy()
         resolve(answer)
       }
-      const timer = setTimeout(give, STATUS_MS)
+      const timer = setTimeout(give, CONTROL_MS)
       socket.once('error', () => give())
       let text = ''
       socket.on('data', (chunk) => {
         text += chunk
-        if (text.endsWith('\n')) give(JSON.parse(text).result)
+        if (text.endsWith('\n')) give(JSON.parse(text))
       })
-      socket.write('{"jsonrpc":"2.0","id":1,"method":"status"}\n')
+      socket.write(`${JSON.stringify({ jsonrpc: '2.0', id: 1, method, params })}\n`)
     })
   }
 

@@ -30,6 +30,8 @@ export class Player {
   /** What was asked and not answered: id as JSON -> number of the request. */
   open = new Map()
   isClosed = false
+  /** What the plan said of the last request. */
+  lastAsked = {}
   /** Hears the number of every request that was answered, in whatever way. */
   onAnswer = () => {}
   #stream
@@ -86,9 +88,18 @@ export class Player {
     this.#stream.destroy()
   }
 
+  /** Leaves in the middle: what is open is nobody's debt any more. */
+  abandon() {
+    if (!this.isClosed) this.ledger.abandoned += this.open.size
+    this.#isPlaying = false
+    this.isClosed = true
+    this.leave()
+  }
+
   ask() {
     const n = ++this.#asked
-    const { pool, inSession, params, method = 'work' } = this.#plan(n)
+    this.lastAsked = this.#plan(n)
+    const { pool, inSession, params, method = 'work' } = this.lastAsked
     const id = ID_SPELLINGS[n % ID_SPELLINGS.length](n)
     const sessionId = inSession ? `${this.mark}/${this.#session}` : undefined
     this.open.set(JSON.stringify(id), n)
