@@ -7,17 +7,14 @@
  */
 import type { Envelope } from '../wire/envelope.ts'
 import { FIELD } from '../wire/fields.ts'
-import { elementsOf } from '../wire/json-array.ts'
-import { isSpace, skipSpace, skipValue } from '../wire/json-text.ts'
-import { type Edit, insertMember, replace } from '../wire/splice.ts'
+import { elementsOf, memberOf, type Span } from '../wire/json-array.ts'
+import { dropTrailingComma, type Edit, insertMember, replace } from '../wire/splice.ts'
 import { hasBatches, type WorkerRow } from './dialect-table.ts'
 import { FIXED } from './limits.ts'
 import type { Request } from './owed.ts'
 import type { Client, Worker } from './peers.ts'
 import { type Switchboard, sessionNamed } from './switchboard.ts'
 import type { SessionId } from './vocabulary.ts'
-
-const COMMA = 0x2c
 
 export class Announcements {
   readonly #board: Switchboard
@@ -174,48 +171,9 @@ export class Announcements {
 /** A list of one worker where the sessions of a client are spread over several (contract 6.6). */
 const PARTIAL_LIST = '"_meta":{"stdio-bus/partial":true}'
 
-interface Span {
-  readonly start: number
-  readonly end: number
-}
-
 /** The value at the path is there, and says yes. */
 function isOffered(value: unknown, path: readonly string[]): boolean {
   let at = value
   for (const key of path) at = (at as Record<string, unknown> | null | undefined)?.[key]
   return at !== undefined && at !== null && at !== false
-}
-
-/** Where the value of an object's last member with this key lies. */
-function memberOf(bytes: Buffer, start: number, end: number, key: string): Span | undefined {
-  let found: Span | undefined
-  for (let at = skipSpace(bytes, start + 1, end); at < end - 1; ) {
-    const keyEnd = skipValue(bytes, at, end)
-    const value = skipSpace(bytes, skipSpace(bytes, keyEnd, end) + 1, end)
-    const valueEnd = skipValue(bytes, value, end)
-    if (JSON.parse(bytes.utf8Slice(at, keyEnd)) === key) found = { start: value, end: valueEnd }
-    at = skipSpace(bytes, skipSpace(bytes, valueEnd, end) + 1, end)
-  }
-  return found
-}
-
-/** When the last element is cut, the comma before it goes too. */
-function dropTrailingComma(bytes: Buffer, edits: Edit[], end: number): Edit[] {
-  const last = edits.at(-1)
-  if (last === undefined) return edits
-  let behind = last.end
-  while (behind < end && isSpace(bytes[behind]!)) behind++
-  if (behind < end - 1) return edits
-  let first = edits.length - 1
-  let before = last.start - 1
-  for (;;) {
-    while (isSpace(bytes[before]!)) before--
-    if (bytes[before] !== COMMA) return edits
-    const previous = edits[first - 1]
-    if (previous === undefined || previous.end !== before + 1) break
-    first--
-    before = edits[first]!.start - 1
-  }
-  edits[first] = { ...edits[first]!, start: before }
-  return edits
 }

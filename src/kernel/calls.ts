@@ -6,14 +6,11 @@
  */
 import { type Envelope, type IdKey, SHAPE } from '../wire/envelope.ts'
 import { FIELD } from '../wire/fields.ts'
+import { hasNamespace, isHelp } from '../wire/method-names.ts'
 import type { CallerId } from './events.ts'
 import type { Request } from './owed.ts'
 import type { Client, Peer, Worker } from './peers.ts'
 import type { Switchboard } from './switchboard.ts'
-
-const COLON = 0x3a
-const BACKSLASH = 0x5c
-const HELP = Buffer.from('help')
 
 export function callerOf(peer: Peer): CallerId {
   if (peer.kind === 'client') return { kind: 'client', client: peer.id, door: peer.door, isLocal: peer.isLocal }
@@ -84,12 +81,11 @@ export class Calls {
   }
 
   #handOn(peer: Peer, line: Envelope): void {
-    const { bytes, start, end } = line
     const isOdd = line.has(FIELD.id) && line.isOdd(FIELD.id)
     this.#board.core.actions.push({
       do: 'call',
       from: callerOf(peer),
-      bytes: Buffer.from(bytes.subarray(start, end)),
+      bytes: line.copy(),
       ...(isOdd ? { oddId: line.idSpelling() } : {}),
     })
   }
@@ -104,23 +100,4 @@ function oldestCall(client: Client, isMeant: (request: Request) => boolean): Req
   for (let request = client.newest; request !== undefined; request = request.older)
     if (request.isAtGateway && isMeant(request)) oldest = request
   return oldest
-}
-
-function hasNamespace(envelope: Envelope): boolean {
-  const { bytes } = envelope
-  const end = envelope.endOf(FIELD.method) - 1
-  for (let i = envelope.startOf(FIELD.method) + 1; i < end; i++) {
-    if (bytes[i] === BACKSLASH) return envelope.text(FIELD.method)!.includes('::')
-    if (bytes[i] === COLON && bytes[i + 1] === COLON) return true
-  }
-  return false
-}
-
-function isHelp(envelope: Envelope): boolean {
-  const start = envelope.startOf(FIELD.method) + 1
-  const length = envelope.endOf(FIELD.method) - 1 - start
-  if (length < HELP.length) return false
-  // A spelling with escapes is longer.
-  if (length > HELP.length) return length <= 6 * HELP.length && envelope.text(FIELD.method) === 'help'
-  return HELP.every((byte, index) => envelope.bytes[start + index] === byte)
 }

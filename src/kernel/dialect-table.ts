@@ -101,9 +101,6 @@ export interface Probe {
   readonly codes: readonly number[]
 }
 
-/** A version from which on a worker takes one handshake, answers prompts at once and closes sessions without saying so. */
-export type SingleHandshakeFrom = number
-
 export interface DialectTable {
   /** As the configuration names it. */
   readonly protocol: string
@@ -111,7 +108,8 @@ export interface DialectTable {
   readonly signs: readonly Sign[]
   readonly greeting?: Greeting
   readonly probe?: Probe
-  readonly singleHandshakeFrom?: SingleHandshakeFrom
+  /** The version from which on a worker takes one handshake, answers prompts at once and closes sessions without saying so. */
+  readonly singleHandshakeFrom?: number
   readonly fromClient: Readonly<Record<string, ClientRow>>
   readonly fromWorker: Readonly<Record<string, WorkerRow>>
   readonly otherFromWorker: WorkerRow

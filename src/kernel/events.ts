@@ -57,36 +57,13 @@ export type BusEvent =
   | { readonly type: 'client-wrote'; readonly client: ClientId; readonly pendingBytes: number }
   /** Its source has it: it can be spoken to. `facts` are the source's own (a pid); they are only shown. */
   | ({ readonly type: 'worker-opened'; readonly facts?: Facts } & WorkerGeneration)
-  | {
-      readonly type: 'worker-failed'
-      readonly worker: WorkerId
-      readonly generation: number
-      readonly why: string
-      readonly isFinal?: boolean
-    }
-  | { readonly type: 'worker-received'; readonly worker: WorkerId; readonly generation: number; readonly bytes: Buffer }
+  | ({ readonly type: 'worker-failed'; readonly why: string; readonly isFinal?: boolean } & WorkerGeneration)
+  | ({ readonly type: 'worker-received'; readonly bytes: Buffer } & WorkerGeneration)
   /** Its stdout has ended, or its stdin is broken. */
-  | {
-      readonly type: 'worker-silent'
-      readonly worker: WorkerId
-      readonly generation: number
-      readonly pipe: 'stdin' | 'stdout'
-    }
-  | {
-      readonly type: 'worker-ended'
-      readonly worker: WorkerId
-      readonly generation: number
-      /** It ended as it was meant to. */
-      readonly isClean: boolean
-      /** How, in the words of its source: of a process the exit code and the signal. */
-      readonly how: Facts
-    }
-  | {
-      readonly type: 'worker-wrote'
-      readonly worker: WorkerId
-      readonly generation: number
-      readonly pendingBytes: number
-    }
+  | ({ readonly type: 'worker-silent'; readonly pipe: 'stdin' | 'stdout' } & WorkerGeneration)
+  /** `isClean`: it ended as it was meant to; `how`, in the words of its source: of a process the exit code and the signal. */
+  | ({ readonly type: 'worker-ended'; readonly isClean: boolean; readonly how: Facts } & WorkerGeneration)
+  | ({ readonly type: 'worker-wrote'; readonly pendingBytes: number } & WorkerGeneration)
   | { readonly type: 'tick' }
   | { readonly type: 'reload'; readonly spec: BusSpec }
   | { readonly type: 'shutdown'; readonly at: 'leisure' | 'once' }
@@ -104,23 +81,12 @@ export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 
 export type Action =
   | { readonly do: 'pause-client' | 'resume-client'; readonly client: ClientId }
-  | { readonly do: 'pause-worker' | 'resume-worker'; readonly worker: WorkerId; readonly generation: number }
+  | ({ readonly do: 'pause-worker' | 'resume-worker' } & WorkerGeneration)
   /** `flush`: end the writing side once all is written; `drop`: at once. */
   | { readonly do: 'close-client'; readonly client: ClientId; readonly how: 'flush' | 'drop' }
-  | {
-      readonly do: 'open-worker'
-      readonly worker: WorkerId
-      readonly generation: number
-      readonly pool: PoolId
-      readonly revision: string
-    }
+  | ({ readonly do: 'open-worker'; readonly pool: PoolId; readonly revision: string } & WorkerGeneration)
   /** `end`: it is asked to; `kill`: it is made to; `clear`: whatever is left of it. */
-  | {
-      readonly do: 'close-worker'
-      readonly worker: WorkerId
-      readonly generation: number
-      readonly how: 'end' | 'kill' | 'clear'
-    }
+  | ({ readonly do: 'close-worker'; readonly how: 'end' | 'kill' | 'clear' } & WorkerGeneration)
   | { readonly do: 'stop-accepting' }
   | {
       readonly do: 'log'

@@ -5,6 +5,8 @@
  * pool speaks is learnt here, from the answers of its workers alone. Invariant: whoever is held until the worker has
  * answered goes on or is told, also when the worker stays silent or ends.
  */
+
+import { commonPart } from '../wire/common-part.ts'
 import type { Envelope } from '../wire/envelope.ts'
 import { FIELD } from '../wire/fields.ts'
 import { versionOf } from './assignment.ts'
@@ -113,7 +115,7 @@ export class Handshakes {
   #offersTo(pool: Pool): Record<string, unknown> {
     if (pool.spec.sharing !== 'lease') return {}
     const all = this.#introductionsTo(pool).flatMap(({ offers }) => (offers === undefined ? [] : [offers]))
-    return all.length === 0 ? {} : (all.reduce((a, b) => meet(a, b) as typeof a) as Record<string, unknown>)
+    return all.length === 0 ? {} : (all.reduce((a, b) => commonPart(a, b) as typeof a) as Record<string, unknown>)
   }
 
   #introductionsTo(pool: Pool): Introduction[] {
@@ -351,14 +353,6 @@ function offersIn({ line, dialect }: Route): Record<string, unknown> {
   const { params } = JSON.parse(line.bytes.utf8Slice(line.start, line.end))
   const offers: unknown = params?.[dialect!.table.greeting!.offers]
   return typeof offers === 'object' && offers !== null ? { ...offers } : {}
-}
-
-/** What both can do: of two objects what stands in both. */
-function meet(a: unknown, b: unknown): unknown {
-  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return a === b ? a : false
-  const other = b as Record<string, unknown>
-  const common = Object.entries(a).filter(([key]) => Object.hasOwn(other, key))
-  return Object.fromEntries(common.map(([key, value]) => [key, meet(value, other[key])]))
 }
 
 /** Both are dates: the older of the two is what both can speak; an unknown wish gets what the worker speaks. */

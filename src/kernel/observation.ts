@@ -5,7 +5,7 @@
  * not traced nothing is done.
  */
 import type { Envelope } from '../wire/envelope.ts'
-import { FIELD, type Field } from '../wire/fields.ts'
+import { FIELD } from '../wire/fields.ts'
 import type { ErrorObject } from '../wire/jsonrpc.ts'
 import type { WorkerGeneration } from './events.ts'
 import type { Question, Request } from './owed.ts'
@@ -67,7 +67,7 @@ export class Observation {
     // Of a protocol with sessions the turns are traced, of others every request.
     if (dialect.table.hasSessions && !row?.isTurn) return
     const id = message.key(FIELD.id)!
-    const line = copyOf(message)
+    const line = message.copy()
     request.observed = ++this.#last
     this.#tell({
       kind: 'opened',
@@ -79,14 +79,14 @@ export class Observation {
       id: typeof id === 'bigint' ? String(id) : id,
       session: message.text(FIELD.paramsSessionId),
       line,
-      body: partOf(message, line, FIELD.params),
+      body: message.partOf(line, FIELD.params),
     })
   }
 
   answered(request: Request, answer: Envelope): void {
     if (request.observed === 0) return
-    const line = copyOf(answer)
-    this.#tell({ kind: 'answered', request: request.observed, line, body: partOf(answer, line, FIELD.result) })
+    const line = answer.copy()
+    this.#tell({ kind: 'answered', request: request.observed, line, body: answer.partOf(line, FIELD.result) })
     request.observed = 0
   }
 
@@ -106,14 +106,14 @@ export class Observation {
       request: about?.observed || undefined,
       session: sessionNamed(line),
       question: question?.observed,
-      line: copyOf(line),
+      line: line.copy(),
     })
   }
 
   /** Without an answer: nobody will give one. */
   settled(question: Question, answer?: Envelope): void {
     if (question.observed === 0) return
-    const line = answer === undefined ? undefined : copyOf(answer)
+    const line = answer === undefined ? undefined : answer.copy()
     this.#tell({ kind: 'settled', question: question.observed, line })
     question.observed = 0
   }
@@ -121,15 +121,6 @@ export class Observation {
   #tell(what: Observed): void {
     this.#board.core.actions.push({ do: 'observed', what })
   }
-}
-
-function copyOf({ bytes, start, end }: Envelope): Buffer {
-  return Buffer.from(bytes.subarray(start, end))
-}
-
-function partOf(message: Envelope, line: Buffer, field: Field): Buffer | undefined {
-  if (!message.has(field)) return undefined
-  return line.subarray(message.startOf(field) - message.start, message.endOf(field) - message.start)
 }
 
 function processOf({ id, generation }: Worker): WorkerGeneration {

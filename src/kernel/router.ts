@@ -8,7 +8,9 @@
 import { Batches, messagesIn, unpack } from '../wire/batches.ts'
 import { BAD_PARAMS_SESSION, Envelope, SHAPE } from '../wire/envelope.ts'
 import { FIELD } from '../wire/fields.ts'
-import { isSpace } from '../wire/json-text.ts'
+import { isBlank } from '../wire/json-text.ts'
+import { idSeenIn } from '../wire/leading-id.ts'
+import { isForBus } from '../wire/method-names.ts'
 import { type Edit, replace } from '../wire/splice.ts'
 import { Assignment } from './assignment.ts'
 import { Calls } from './calls.ts'
@@ -22,8 +24,6 @@ import { SharedDuties } from './shared-duties.ts'
 import { about } from './supervisor.ts'
 import type { Switchboard } from './switchboard.ts'
 
-const BUS_PREFIX = Buffer.from('"bus::')
-const BACKSLASH = 0x5c
 const OPEN_OBJECT = 0x7b
 
 export class Router {
@@ -67,7 +67,7 @@ export class Router {
       return this.#board.supervisor.endBroken(peer, 'worker_exited', { why })
     }
     const problem = `a line may have ${peer.splitter.maxLineBytes} bytes`
-    this.#board.closeFor(peer, 'message_too_large', idSeenIn(peer.splitter.head), problem)
+    this.#board.closeFor(peer, 'message_too_large', idSeenIn(peer.splitter.head, FIXED.maxHeadBytes), problem)
   }
 
   // ---- workers come and go ----
@@ -214,33 +214,4 @@ export class Router {
     for (const client of this.#board.core.everyClient()) owed += client.pendingCount
     return owed
   }
-}
-
-function isForBus(line: Envelope): boolean {
-  const { bytes } = line
-  const at = line.startOf(FIELD.method)
-  for (let i = 0; i < BUS_PREFIX.length; i++) {
-    if (bytes[at + i] === BUS_PREFIX[i]) continue
-    return bytes[at + i] === BACKSLASH && line.text(FIELD.method)!.startsWith('bus::')
-  }
-  return true
-}
-
-function isBlank(bytes: Buffer, start: number, end: number): boolean {
-  let i = start
-  while (i < end && isSpace(bytes[i]!)) i++
-  return i === end
-}
-
-const idReader = new Envelope()
-const LEADING_ID =
-  /^\s*\{(?:\s*"(?!id")[^"\\]*"\s*:\s*(?:"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*|true|false|null)\s*,)*?\s*"id"\s*:\s*("(?:[^"\\]|\\.)*"|-?\d+)\s*[,}]/
-
-/** Looks for a top-level id in the beginning of a line that is too long; what is not surely one is `null`. */
-function idSeenIn(head: Buffer): string {
-  const seen = LEADING_ID.exec(head.toString('latin1', 0, FIXED.maxHeadBytes))?.[1]
-  if (seen === undefined) return 'null'
-  // The line was never proved to be JSON: its id must be, since it goes back in a line of ours.
-  const line = Buffer.from(`{"method":"","id":${seen}}`, 'latin1')
-  return idReader.read(line, 0, line.length) === SHAPE.request ? idReader.idSpelling() : 'null'
 }

@@ -85,7 +85,7 @@ export class Sessions {
     client.lost.clear()
   }
 
-  /** The worker has ended: whoever names one of its sessions is told so for the rest of the connection (7.1). */
+  /** The worker has ended: whoever names one of its sessions is told so (7.1). */
   loseAllOf(worker: Worker): void {
     for (const session of [...worker.sessions.values()]) {
       this.end(session)

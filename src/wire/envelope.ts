@@ -93,6 +93,16 @@ export class Envelope {
     this.#notes = notes
   }
 
+  /** The bytes of the line alone, and where the value of a field lies in them. */
+  copy(): Buffer {
+    return Buffer.from(this.bytes.subarray(this.start, this.end))
+  }
+
+  partOf(copy: Buffer, field: Field): Buffer | undefined {
+    if (!this.has(field)) return undefined
+    return copy.subarray(this.startOf(field) - this.start, this.endOf(field) - this.start)
+  }
+
   /** The line is an array: of messages, perhaps. */
   get isArray(): boolean {
     return this.bytes[skipSpace(this.bytes, this.start, this.end)] === OPEN_ARRAY

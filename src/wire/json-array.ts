@@ -1,5 +1,5 @@
 /**
- * Where the elements of an array lie, in text that is known to be JSON. Nothing is decoded.
+ * Where the elements of an array and the members of an object lie, in text that is known to be JSON. Only keys are decoded.
  */
 import { skipSpace, skipValue } from './json-text.ts'
 
@@ -7,9 +7,12 @@ const COMMA = 0x2c
 const OPEN_ARRAY = 0x5b
 const CLOSE_ARRAY = 0x5d
 
-export interface Element {
+export interface Span {
   readonly start: number
   readonly end: number
+}
+
+export interface Element extends Span {
   /** Includes the comma behind. */
   readonly cutEnd: number
 }
@@ -29,4 +32,17 @@ export function* elementsOf(bytes: Buffer, start: number, end: number): Generato
     if (!hasComma) return
     at = next + 1
   }
+}
+
+/** Where the value of an object's last member with this key lies. */
+export function memberOf(bytes: Buffer, start: number, end: number, key: string): Span | undefined {
+  let found: Span | undefined
+  for (let at = skipSpace(bytes, start + 1, end); at < end - 1; ) {
+    const keyEnd = skipValue(bytes, at, end)
+    const value = skipSpace(bytes, skipSpace(bytes, keyEnd, end) + 1, end)
+    const valueEnd = skipValue(bytes, value, end)
+    if (JSON.parse(bytes.utf8Slice(at, keyEnd)) === key) found = { start: value, end: valueEnd }
+    at = skipSpace(bytes, skipSpace(bytes, valueEnd, end) + 1, end)
+  }
+  return found
 }

@@ -214,3 +214,10 @@ export function skipValue(bytes: Buffer, at: number, end: number): number {
 }
 
 export { CLOSE_OBJECT, COLON, COMMA, MINUS, OPEN_OBJECT, QUOTE }
+
+/** Nothing but white space. */
+export function isBlank(bytes: Buffer, start: number, end: number): boolean {
+  let i = start
+  while (i < end && isSpace(bytes[i]!)) i++
+  return i === end
+}

@@ -3,6 +3,7 @@
  */
 import type { Envelope } from './envelope.ts'
 import type { Field } from './fields.ts'
+import { isSpace } from './json-text.ts'
 
 export interface Edit {
   readonly start: number
@@ -121,4 +122,25 @@ function writeText(target: Buffer, at: number, text: string): number {
     target[at + i] = code
   }
   return at + text.length
+}
+
+/** The edits that cut elements of an array: when the last one goes, so does the comma before it. */
+export function dropTrailingComma(bytes: Buffer, edits: Edit[], end: number): Edit[] {
+  const last = edits.at(-1)
+  if (last === undefined) return edits
+  let behind = last.end
+  while (behind < end && isSpace(bytes[behind]!)) behind++
+  if (behind < end - 1) return edits
+  let first = edits.length - 1
+  let before = last.start - 1
+  for (;;) {
+    while (isSpace(bytes[before]!)) before--
+    if (bytes[before] !== COMMA) return edits
+    const previous = edits[first - 1]
+    if (previous === undefined || previous.end !== before + 1) break
+    first--
+    before = edits[first]!.start - 1
+  }
+  edits[first] = { ...edits[first]!, start: before }
+  return edits
 }

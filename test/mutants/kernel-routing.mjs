@@ -29,7 +29,7 @@ export const KERNEL_ROUTING = [
   row(
     '6.3',
     'pools',
-    'kernel/router.ts',
+    'wire/method-names.ts',
     `Buffer.from('"bus::')`,
     `Buffer.from('"bus:::')`,
     "the bus's own methods reach workers",

@@ -66,8 +66,8 @@ export const PLANTS_OF_LIVES = [
   plant(
     'a worker that was told to end is never buried',
     'lifecycle.ts',
-    "    failed: { next: 'dying', act: 'settle' },\n    broken: { next: 'stopping', act: 'kill' },\n    exited: { next: 'dying', act: 'hear-out' },\n    revive: stay('stopping'),",
-    "    failed: { next: 'dying', act: 'settle' },\n    broken: { next: 'stopping', act: 'kill' },\n    exited: stay('stopping'),\n    revive: stay('stopping'),",
+    "    ...unmoved('stopping'),\n    failed: { next: 'dying', act: 'settle' },\n    broken: { next: 'stopping', act: 'kill' },\n    exited: { next: 'dying', act: 'hear-out' },",
+    "    ...unmoved('stopping'),\n    failed: { next: 'dying', act: 'settle' },\n    broken: { next: 'stopping', act: 'kill' },\n    exited: stay('stopping'),",
   ),
   plant(
     'a worker that failed to start is forgotten',
