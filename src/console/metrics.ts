@@ -1,23 +1,26 @@
 /** The state of the bus as Prometheus text; plain numbers in, text out. */
-import type { BusSnapshot } from '../kernel/snapshot.ts'
+import type { Status } from './status-view.ts'
+
+/** What of the status is counted. */
+type Measured = Omit<Status, 'pid' | 'version' | 'uptime_sec' | 'rss_bytes' | 'addresses' | 'config'>
 
 interface Metric {
   readonly name: string
   readonly help: string
   readonly type: 'gauge' | 'counter'
-  readonly samples: (bus: BusSnapshot) => readonly Sample[]
+  readonly samples: (bus: Measured) => readonly Sample[]
 }
 
 type Sample = readonly [labels: Readonly<Record<string, string | number>>, value: number]
 
 const perWorker =
-  (value: (worker: BusSnapshot['workers'][number]) => number) =>
-  (bus: BusSnapshot): Sample[] =>
+  (value: (worker: Measured['workers'][number]) => number) =>
+  (bus: Measured): Sample[] =>
     bus.workers.map((worker) => [{ pool: worker.pool, worker: worker.id }, value(worker)])
 
 const perReason =
-  (counts: (bus: BusSnapshot) => Readonly<Record<string, number>>) =>
-  (bus: BusSnapshot): Sample[] =>
+  (counts: (bus: Measured) => Readonly<Record<string, number>>) =>
+  (bus: Measured): Sample[] =>
     Object.entries(counts(bus)).map(([reason, count]) => [{ reason }, count])
 
 const METRICS: readonly Metric[] = [
@@ -106,11 +109,11 @@ const METRICS: readonly Metric[] = [
   },
 ]
 
-export function formatMetrics(bus: BusSnapshot): string {
+export function formatMetrics(bus: Measured): string {
   return METRICS.map((metric) => formatMetric(metric, bus)).join('')
 }
 
-function formatMetric({ name, help, type, samples }: Metric, bus: BusSnapshot): string {
+function formatMetric({ name, help, type, samples }: Metric, bus: Measured): string {
   const full = `stdio_bus_${name}`
   const lines = samples(bus).map(([labels, value]) => `${full}${formatLabels(labels)} ${value}\n`)
   return `# HELP ${full} ${help}\n# TYPE ${full} ${type}\n${lines.join('')}`

@@ -2,7 +2,11 @@
 import { createColors } from 'picocolors'
 import type { BusSnapshot, WorkerSnapshot } from '../kernel/snapshot.ts'
 
-export type Status = BusSnapshot & {
+/** A worker as it is shown: what its source tells of it, told as the kind of source has it. */
+export type WorkerStatus = Omit<WorkerSnapshot, 'facts'> & { readonly pid: number | null }
+
+export type Status = Omit<BusSnapshot, 'workers'> & {
+  readonly workers: readonly WorkerStatus[]
   readonly pid: number
   readonly version: string
   readonly uptime_sec: number
@@ -53,7 +57,7 @@ function formatTraces(
   return `${colors.dim('traces')} ${shown}   ${colors.dim('not kept')} ${dropped}`
 }
 
-function cellsOf(worker: WorkerSnapshot): readonly string[] {
+function cellsOf(worker: WorkerStatus): readonly string[] {
   return [
     `${worker.pool}/${worker.id}`,
     worker.state,

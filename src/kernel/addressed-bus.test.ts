@@ -74,7 +74,7 @@ class Rig {
   }
 
   runs(id: string): void {
-    this.apply({ type: 'worker-spawned', ...this.#of.get(id)!, pid: 7 })
+    this.apply({ type: 'worker-opened', ...this.#of.get(id)! })
   }
 
   fails(id: string, why: string): void {
@@ -83,7 +83,7 @@ class Rig {
 
   dies(id: string): void {
     this.apply({ type: 'worker-silent', ...this.#of.get(id)!, pipe: 'stdout' })
-    this.apply({ type: 'worker-exited', ...this.#of.get(id)!, code: 1, signal: null })
+    this.apply({ type: 'worker-ended', ...this.#of.get(id)!, isClean: false, how: { exitCode: 1, signal: null } })
   }
 
   says(id: string, message: object): void {
@@ -128,12 +128,12 @@ class Rig {
 
   #perform(actions: readonly Action[]): void {
     for (const action of actions) {
-      if (action.do === 'spawn-worker') {
+      if (action.do === 'open-worker') {
         this.#of.set(action.pool, { worker: action.worker, generation: action.generation })
         this.#names.set(action.worker, action.pool)
         this.spawns.push(action.pool)
       }
-      if (action.do === 'stop-worker' && action.how !== 'bury') this.stops.push(this.#names.get(action.worker)!)
+      if (action.do === 'close-worker' && action.how !== 'clear') this.stops.push(this.#names.get(action.worker)!)
     }
     for (const write of this.#bus.takeWrites()) {
       const lines = Buffer.concat(write.buffers).toString().split('\n').filter(Boolean)

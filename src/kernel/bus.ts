@@ -8,7 +8,7 @@ import { callerOf } from './calls.ts'
 import { Core } from './core.ts'
 import type { DialectTable } from './dialect-table.ts'
 import { Dialects } from './dialects.ts'
-import type { Action, BusEvent, WorkerProcessId, Write } from './events.ts'
+import type { Action, BusEvent, WorkerGeneration, Write } from './events.ts'
 import { faultLine, faultOf } from './faults.ts'
 import { Flow } from './flow.ts'
 import { FIXED } from './limits.ts'
@@ -148,13 +148,14 @@ export class Bus {
         }),
       'client-wrote': (event) =>
         this.#withClient(event.client, (client) => this.#clientWrote(client, event.pendingBytes)),
-      'worker-spawned': (event) => this.#withWorker(event, (worker) => this.#supervisor.spawned(worker, event.pid)),
+      'worker-opened': (event) =>
+        this.#withWorker(event, (worker) => this.#supervisor.opened(worker, event.facts ?? {})),
       'worker-failed': (event) =>
         this.#withWorker(event, (worker) => this.#supervisor.failed(worker, event.why, event.isFinal === true)),
       'worker-received': (event) => this.#withWorker(event, (worker) => this.#workerReceived(worker, event.bytes)),
       'worker-silent': (event) => this.#withWorker(event, (worker) => this.#workerSilent(worker, event.pipe)),
-      'worker-exited': (event) =>
-        this.#withWorker(event, (worker) => this.#supervisor.exited(worker, event.code, event.signal)),
+      'worker-ended': (event) =>
+        this.#withWorker(event, (worker) => this.#supervisor.ended(worker, event.isClean, event.how)),
       'worker-wrote': (event) => this.#withWorker(event, (worker) => this.#workerWrote(worker, event.pendingBytes)),
       tick: () => {},
       reload: ({ spec }) => this.#reload(spec),
@@ -209,14 +210,14 @@ export class Bus {
   }
 
   /** A reply may have filled the queue of its caller: whoever asks and does not read causes the bytes as well. */
-  #holdBack(caller: Peer, source: WorkerProcessId | undefined): void {
+  #holdBack(caller: Peer, source: WorkerGeneration | undefined): void {
     if (!caller.outbox.isFull) return
     if (source !== undefined) this.#withWorker(source, (worker) => this.#flow.fill(worker, caller))
     this.#flow.fill(caller, caller)
   }
 
   /** Whether what the gateway says to this caller would wait. */
-  isFull(caller: ClientId | WorkerProcessId): boolean {
+  isFull(caller: ClientId | WorkerGeneration): boolean {
     if (typeof caller === 'number') return this.#core.clients.get(caller)?.outbox.isFull === true
     const worker = this.#core.workers.get(caller.worker)
     return worker?.generation === caller.generation && worker.outbox.isFull

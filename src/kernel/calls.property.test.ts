@@ -102,7 +102,7 @@ class World {
     if (this.#alive.get(worker) !== generation) return
     this.#alive.delete(worker)
     this.#tell({ type: 'worker-silent', worker, generation, pipe: 'stdout' })
-    this.#tell({ type: 'worker-exited', worker, generation, code: 1, signal: null })
+    this.#tell({ type: 'worker-ended', worker, generation, isClean: false, how: { exitCode: 1, signal: null } })
   }
 
   #tell(event: BusEvent): void {
@@ -112,12 +112,12 @@ class World {
   #perform(actions: readonly Action[]): void {
     for (const action of actions) {
       if (action.do === 'exchange-failed') this.#count(action.client)
-      if (action.do === 'spawn-worker') {
+      if (action.do === 'open-worker') {
         const { worker, generation } = action
         this.#alive.set(worker, generation)
-        this.#events.push({ type: 'worker-spawned', worker, generation, pid: 1 })
+        this.#events.push({ type: 'worker-opened', worker, generation })
       }
-      if (action.do === 'stop-worker' && action.how !== 'bury') this.#exit(action.worker, action.generation)
+      if (action.do === 'close-worker' && action.how !== 'clear') this.#exit(action.worker, action.generation)
     }
   }
 

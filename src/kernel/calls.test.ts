@@ -41,8 +41,8 @@ class Desk {
       ...(gateway === undefined ? {} : { gateway }),
     }
     this.#bus = new Bus(spec, DIALECTS, () => 0.5)
-    const spawned = this.#bus.start(this.#nowMs).filter((action) => action.do === 'spawn-worker')
-    for (const { worker, generation } of spawned) this.apply({ type: 'worker-spawned', worker, generation, pid: 1 })
+    const spawned = this.#bus.start(this.#nowMs).filter((action) => action.do === 'open-worker')
+    for (const { worker, generation } of spawned) this.apply({ type: 'worker-opened', worker, generation })
     this.apply({ type: 'client-opened', client: ONE, door: 'unix' })
     this.actions = []
   }
@@ -287,7 +287,7 @@ test('a worker that ends fails its exchanges with a value of the bus, and is a c
   desk.send(INNER, { id: 7, method: 'm' })
   desk.written()
   desk.apply({ type: 'worker-silent', worker: SLOT, generation: 1, pipe: 'stdout' })
-  desk.apply({ type: 'worker-exited', worker: SLOT, generation: 1, code: 9, signal: null })
+  desk.apply({ type: 'worker-ended', worker: SLOT, generation: 1, isClean: false, how: { exitCode: 9, signal: null } })
   expect(desk.did('exchange-failed')).toMatchObject([
     { client: INNER, error: { code: -32603, data: { reason: 'worker_exited', exitCode: 9 } } },
   ])

@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest'
 import { DIALECTS } from '../dialects/index.ts'
 import { Bus } from './bus.ts'
-import type { Action, BusEvent, WorkerProcessId } from './events.ts'
+import type { Action, BusEvent, WorkerGeneration } from './events.ts'
 import { DEFAULT_LIMITS } from './limits.ts'
 import type { BusSpec, ClientId, PoolSpec, WorkerId } from './vocabulary.ts'
 
@@ -31,7 +31,7 @@ class Rig {
   readonly done: Action[] = []
   readonly #bus: Bus
   readonly #heard = new Map<string, Message[]>()
-  readonly #processes = new Map<WorkerId, WorkerProcessId>()
+  readonly #processes = new Map<WorkerId, WorkerGeneration>()
 
   constructor(pools: readonly Partial<PoolSpec>[], spec: Partial<BusSpec> = {}) {
     const whole = pools.map((pool) => ({ ...POOL, ...pool }))
@@ -62,7 +62,7 @@ class Rig {
   dies(worker: number, code: number | null = 1): void {
     const of = this.#processes.get(worker as WorkerId)!
     this.apply({ type: 'worker-silent', ...of, pipe: 'stdout' })
-    this.apply({ type: 'worker-exited', ...of, code, signal: null })
+    this.apply({ type: 'worker-ended', ...of, isClean: code === 0, how: { exitCode: code, signal: null } })
   }
 
   pass(ms: number): void {
@@ -99,10 +99,10 @@ class Rig {
   #perform(actions: readonly Action[]): void {
     this.done.push(...actions)
     for (const action of actions) {
-      if (action.do !== 'spawn-worker') continue
+      if (action.do !== 'open-worker') continue
       const of = { worker: action.worker, generation: action.generation }
       this.#processes.set(action.worker, of)
-      this.apply({ type: 'worker-spawned', ...of, pid: 7 })
+      this.apply({ type: 'worker-opened', ...of })
     }
   }
 }
@@ -351,10 +351,10 @@ it('7.3 the session of a client that goes is left alone where the agent cannot c
 
 it('7.5 a worker on demand starts with the first message and ends when it has been idle for long enough', () => {
   const rig = new Rig([{ isLazy: true, idleTimeoutMs: 500 }])
-  expect(rig.done.some((action) => action.do === 'spawn-worker')).toBe(false)
+  expect(rig.done.some((action) => action.do === 'open-worker')).toBe(false)
   rig.send(ANNA, { id: 1, method: 'work' })
   expect(rig.at(0)).toMatchObject([{ id: 1 }])
-  const stops = (): Action[] => rig.done.filter((action) => action.do === 'stop-worker')
+  const stops = (): Action[] => rig.done.filter((action) => action.do === 'close-worker')
   rig.pass(2_000)
   expect(stops()).toEqual([])
   rig.says(0, { id: 1, result: {} })

@@ -8,8 +8,8 @@ import type { ErrorObject } from '../wire/jsonrpc.ts'
 import type { Observed } from './observation.ts'
 import type { BusSpec, ClientId, Door, PoolId, Principal, WorkerId } from './vocabulary.ts'
 
-/** One process of a worker slot. */
-export interface WorkerProcessId {
+/** One life of a worker slot: a process, or whatever its source makes of it. */
+export interface WorkerGeneration {
   readonly worker: WorkerId
   readonly generation: number
 }
@@ -17,9 +17,12 @@ export interface WorkerProcessId {
 /** Who has put a call to the gateway. */
 export type CallerId =
   | { readonly kind: 'client'; readonly client: ClientId; readonly door: Door; readonly isLocal: boolean }
-  | ({ readonly kind: 'worker'; readonly pool: PoolId } & WorkerProcessId)
+  | ({ readonly kind: 'worker'; readonly pool: PoolId } & WorkerGeneration)
 
 /** The bytes that were received are lent: they lie in memory that is filled again as soon as they are applied. */
+/** What a source of workers tells of them; the kernel shows it and decides nothing by it. */
+export type Facts = Readonly<Record<string, unknown>>
+
 export type BusEvent =
   | {
       readonly type: 'client-opened'
@@ -46,13 +49,14 @@ export type BusEvent =
       readonly isFinal: boolean
       /** Of the request that a final reply answers. */
       readonly id?: string | number
-      readonly source?: WorkerProcessId
+      readonly source?: WorkerGeneration
     }
   /** A call that its client has cancelled is over: there will be no reply. */
   | { readonly type: 'call-cancelled'; readonly client: ClientId; readonly id: string | number }
-  | ({ readonly type: 'worker-reply'; readonly bytes: Buffer; readonly source?: WorkerProcessId } & WorkerProcessId)
+  | ({ readonly type: 'worker-reply'; readonly bytes: Buffer; readonly source?: WorkerGeneration } & WorkerGeneration)
   | { readonly type: 'client-wrote'; readonly client: ClientId; readonly pendingBytes: number }
-  | { readonly type: 'worker-spawned'; readonly worker: WorkerId; readonly generation: number; readonly pid: number }
+  /** Its source has it: it can be spoken to. `facts` are the source's own (a pid); they are only shown. */
+  | ({ readonly type: 'worker-opened'; readonly facts?: Facts } & WorkerGeneration)
   | {
       readonly type: 'worker-failed'
       readonly worker: WorkerId
@@ -69,11 +73,13 @@ export type BusEvent =
       readonly pipe: 'stdin' | 'stdout'
     }
   | {
-      readonly type: 'worker-exited'
+      readonly type: 'worker-ended'
       readonly worker: WorkerId
       readonly generation: number
-      readonly code: number | null
-      readonly signal: string | null
+      /** It ended as it was meant to. */
+      readonly isClean: boolean
+      /** How, in the words of its source: of a process the exit code and the signal. */
+      readonly how: Facts
     }
   | {
       readonly type: 'worker-wrote'
@@ -102,18 +108,18 @@ export type Action =
   /** `flush`: end the writing side once all is written; `drop`: at once. */
   | { readonly do: 'close-client'; readonly client: ClientId; readonly how: 'flush' | 'drop' }
   | {
-      readonly do: 'spawn-worker'
+      readonly do: 'open-worker'
       readonly worker: WorkerId
       readonly generation: number
       readonly pool: PoolId
       readonly revision: string
     }
-  /** `end`: the ladder from the end of stdin on; `kill`: from SIGTERM on; `bury`: what is left of the group. */
+  /** `end`: it is asked to; `kill`: it is made to; `clear`: whatever is left of it. */
   | {
-      readonly do: 'stop-worker'
+      readonly do: 'close-worker'
       readonly worker: WorkerId
       readonly generation: number
-      readonly how: 'end' | 'kill' | 'bury'
+      readonly how: 'end' | 'kill' | 'clear'
     }
   | { readonly do: 'stop-accepting' }
   | {
@@ -131,7 +137,7 @@ export type Action =
   /** The drain is over: open calls are to be answered now. */
   | { readonly do: 'fail-calls' }
   /** The message of an internal client is on its way to that worker. */
-  | ({ readonly do: 'routed'; readonly client: ClientId } & WorkerProcessId)
+  | ({ readonly do: 'routed'; readonly client: ClientId } & WorkerGeneration)
   /** The bus itself refuses or fails the request of an internal client. */
   | { readonly do: 'exchange-failed'; readonly client: ClientId; readonly error: ErrorObject }
   /** Something has happened in a pool whose traffic is traced. */

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { DIALECTS } from '../dialects/index.ts'
 import { Bus } from './bus.ts'
-import type { Action, BusEvent, WorkerProcessId } from './events.ts'
+import type { Action, BusEvent, WorkerGeneration } from './events.ts'
 import { DEFAULT_LIMITS } from './limits.ts'
 import type { ClientId, PoolSpec, WorkerId } from './vocabulary.ts'
 
@@ -29,7 +29,7 @@ const [ANNA, BERT, CARL, DORA] = [1, 2, 3, 4] as ClientId[]
 class Rig {
   readonly heard = new Map<string, Message[]>()
   readonly #bus = new Bus({ pools: [LEASED], defaultPool: undefined, limits: DEFAULT_LIMITS }, DIALECTS, () => 0.5)
-  readonly #processes = new Map<WorkerId, WorkerProcessId>()
+  readonly #processes = new Map<WorkerId, WorkerGeneration>()
   #nowMs = 1_000
 
   constructor() {
@@ -69,7 +69,7 @@ class Rig {
 
   dies(worker: WorkerId): void {
     const of = this.#processes.get(worker)!
-    this.apply({ type: 'worker-exited', ...of, code: null, signal: 'SIGKILL' })
+    this.apply({ type: 'worker-ended', ...of, isClean: false, how: { exitCode: null, signal: 'SIGKILL' } })
     this.apply({ type: 'worker-silent', ...of, pipe: 'stdout' })
     this.#nowMs += BACKOFF_MS
     this.apply({ type: 'tick' })
@@ -86,10 +86,10 @@ class Rig {
 
   #perform(actions: readonly Action[]): void {
     for (const action of actions) {
-      if (action.do !== 'spawn-worker') continue
+      if (action.do !== 'open-worker') continue
       const of = { worker: action.worker, generation: action.generation }
       this.#processes.set(action.worker, of)
-      this.apply({ type: 'worker-spawned', ...of, pid: 7 })
+      this.apply({ type: 'worker-opened', ...of })
     }
   }
 }

@@ -32,7 +32,7 @@ export type WorkerEvent =
   | 'retire'
   | 'stop'
 
-export type Act = 'open' | 'spawn' | 'kill' | 'end' | 'mourn' | 'wait' | 'bury' | 'leave'
+export type Act = 'open' | 'spawn' | 'kill' | 'end' | 'hear-out' | 'wait' | 'settle' | 'leave'
 
 export interface Step {
   readonly next: WorkerState
@@ -44,9 +44,9 @@ const stay = (next: WorkerState): Step => ({ next })
 export const LIFECYCLE: Readonly<Record<WorkerState, Readonly<Record<WorkerEvent, Step>>>> = {
   starting: {
     started: { next: 'ready', act: 'open' },
-    failed: { next: 'dying', act: 'bury' },
+    failed: { next: 'dying', act: 'settle' },
     broken: { next: 'stopping', act: 'kill' },
-    exited: { next: 'dying', act: 'mourn' },
+    exited: { next: 'dying', act: 'hear-out' },
     revive: stay('starting'),
     park: stay('starting'),
     rest: stay('starting'),
@@ -58,7 +58,7 @@ export const LIFECYCLE: Readonly<Record<WorkerState, Readonly<Record<WorkerEvent
     started: stay('ready'),
     failed: stay('ready'),
     broken: { next: 'stopping', act: 'kill' },
-    exited: { next: 'dying', act: 'mourn' },
+    exited: { next: 'dying', act: 'hear-out' },
     revive: stay('ready'),
     park: stay('ready'),
     rest: stay('ready'),
@@ -70,7 +70,7 @@ export const LIFECYCLE: Readonly<Record<WorkerState, Readonly<Record<WorkerEvent
     started: stay('retiring'),
     failed: stay('retiring'),
     broken: { next: 'stopping', act: 'kill' },
-    exited: { next: 'dying', act: 'mourn' },
+    exited: { next: 'dying', act: 'hear-out' },
     revive: stay('retiring'),
     park: stay('retiring'),
     rest: stay('retiring'),
@@ -80,9 +80,9 @@ export const LIFECYCLE: Readonly<Record<WorkerState, Readonly<Record<WorkerEvent
   },
   stopping: {
     started: stay('stopping'),
-    failed: { next: 'dying', act: 'bury' },
+    failed: { next: 'dying', act: 'settle' },
     broken: { next: 'stopping', act: 'kill' },
-    exited: { next: 'dying', act: 'mourn' },
+    exited: { next: 'dying', act: 'hear-out' },
     revive: stay('stopping'),
     park: stay('stopping'),
     rest: stay('stopping'),
@@ -93,7 +93,7 @@ export const LIFECYCLE: Readonly<Record<WorkerState, Readonly<Record<WorkerEvent
   dying: {
     started: stay('dying'),
     failed: stay('dying'),
-    broken: { next: 'dying', act: 'bury' },
+    broken: { next: 'dying', act: 'settle' },
     exited: stay('dying'),
     revive: { next: 'backing_off', act: 'wait' },
     park: { next: 'parked', act: 'wait' },

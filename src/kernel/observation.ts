@@ -7,7 +7,7 @@
 import type { Envelope } from '../wire/envelope.ts'
 import { FIELD, type Field } from '../wire/fields.ts'
 import type { ErrorObject } from '../wire/jsonrpc.ts'
-import type { WorkerProcessId } from './events.ts'
+import type { WorkerGeneration } from './events.ts'
 import type { Question, Request } from './owed.ts'
 import type { Client, Worker } from './peers.ts'
 import { type Switchboard, sessionNamed } from './switchboard.ts'
@@ -25,7 +25,7 @@ export type Observed =
       readonly line: Buffer
       /** The bytes of `params` in the line. */
       readonly body: Buffer | undefined
-    } & WorkerProcessId)
+    } & WorkerGeneration)
   /** `body`: the bytes of `result` in the line; undefined: it is an error. */
   | {
       readonly kind: 'answered'
@@ -42,7 +42,7 @@ export type Observed =
       readonly session: string | undefined
       readonly question: number | undefined
       readonly line: Buffer
-    } & WorkerProcessId)
+    } & WorkerGeneration)
   /** A client has answered a question; without a line: nobody will. */
   | { readonly kind: 'settled'; readonly question: number; readonly line: Buffer | undefined }
 
@@ -132,6 +132,6 @@ function partOf(message: Envelope, line: Buffer, field: Field): Buffer | undefin
   return line.subarray(message.startOf(field) - message.start, message.endOf(field) - message.start)
 }
 
-function processOf({ id, generation }: Worker): WorkerProcessId {
+function processOf({ id, generation }: Worker): WorkerGeneration {
   return { worker: id, generation }
 }

@@ -11,7 +11,7 @@ import { IdTable } from '../wire/id-table.ts'
 import { Outbox } from '../wire/outbox.ts'
 import type { Dialect } from './dialects.ts'
 import { emptyMap, emptySet } from './empty.ts'
-import type { BusEvent } from './events.ts'
+import type { BusEvent, Facts } from './events.ts'
 import { Gate } from './gate.ts'
 import type { Bond, Introduction } from './introductions.ts'
 import type { WorkerState } from './lifecycle.ts'
@@ -138,11 +138,14 @@ export class Worker extends PeerBase {
   readonly restarts = new Restarts()
   state: WorkerState = 'stopped'
   generation = 0
-  pid: number | undefined
+  /** What its source tells of it while it lives; only shown. */
+  facts: Facts | undefined
+  /** Its source has had it in this generation. */
+  hasOpened = false
   spawnedAtMs = 0
   /** Why it had to go, the first reason wins. */
   ending: { readonly reason: 'worker_exited' | 'worker_stalled'; readonly detail: Record<string, unknown> } | undefined
-  hasExited = false
+  endedCleanly = false
   readonly outstanding: IdTable<Request>
   /** Requests whose client has gone, cancelled or timed out, and the bus's own, oldest first. */
   ownerless = new Set<Request>()
@@ -195,7 +198,6 @@ export class Worker extends PeerBase {
   /** It leaves its pool when it ends. */
   isDismissed = false
   lastActivityMs = 0
-  exit: { code: number | null; signal: string | null } | undefined
   lastError: string | undefined
   /** Its command is not to be had; starting it again will not help. */
   isHopeless = false
@@ -245,10 +247,10 @@ export class Worker extends PeerBase {
     this.isDeaf = false
     this.hasEnded = false
     this.isFinished = false
-    this.hasExited = false
+    this.endedCleanly = false
+    this.hasOpened = false
     this.ending = undefined
-    this.exit = undefined
-    this.pid = undefined
+    this.facts = undefined
     this.stuckMs = 0
     this.aliasesAll = false
     this.strayUntilMs = 0

@@ -1,5 +1,6 @@
 /** A copy of what the bus is doing, for people and programs that look on; nobody outside the kernel sees a table. */
 import type { Core } from './core.ts'
+import type { Facts } from './events.ts'
 import type { WorkerState } from './lifecycle.ts'
 
 export interface WorkerSnapshot {
@@ -8,7 +9,8 @@ export interface WorkerSnapshot {
   readonly state: WorkerState
   readonly generation: number
   readonly restarts: number
-  readonly pid: number | null
+  /** What its source tells of it while it lives. */
+  readonly facts: Facts
   readonly queue_bytes: number
   readonly outstanding: number
   readonly sessions: number
@@ -40,7 +42,7 @@ export function takeSnapshot(core: Core): BusSnapshot {
       state: worker.state,
       generation: worker.generation,
       restarts: worker.restarts.total,
-      pid: worker.hasExited ? null : (worker.pid ?? null),
+      facts: worker.facts ?? {},
       queue_bytes: worker.outbox.retainedBytes,
       outstanding: worker.outstanding.size - worker.ownerless.size,
       sessions: worker.sessions.size,

@@ -2,10 +2,11 @@
  * Lets workers live and die as `lifecycle.ts` says: start, last words, back-off, parking, retirement (contract 7).
  *
  * It touches no process: it asks for one to be spawned or stopped and is told what became of it. Every way in which a
- * worker can end goes through `bury`, so whatever was owed is answered exactly once.
+ * worker can end goes through `settle`, so whatever was owed is answered exactly once.
  */
 import type { Core } from './core.ts'
 import type { Dialects } from './dialects.ts'
+import type { Facts } from './events.ts'
 import type { Flow } from './flow.ts'
 import { type Act, LIFECYCLE, type WorkerEvent } from './lifecycle.ts'
 import { FIXED } from './limits.ts'
@@ -14,7 +15,7 @@ import { Pool } from './pools.ts'
 import type { PoolSpec, WorkerId } from './vocabulary.ts'
 
 /** What the rest of the kernel does when a worker comes or goes. */
-export interface Mourners {
+export interface WorkerNews {
   /** The process runs; `started` follows, at once or after a handshake. */
   workerSpawned(worker: Worker): void
   workerOpened(worker: Worker): void
@@ -29,24 +30,24 @@ export class Supervisor {
   readonly #core: Core
   readonly #flow: Flow
   readonly #dialects: Dialects
-  readonly #mourners: Mourners
+  readonly #news: WorkerNews
   readonly #acts: Readonly<Record<Act, (worker: Worker) => void>>
   /** Numbers of workers that are gone, with the generation their processes had reached: both are used again (contract 3.3). */
   readonly #vacant = new Map<WorkerId, number>()
   #nextWorker = 0
 
-  constructor(core: Core, flow: Flow, dialects: Dialects, mourners: Mourners) {
+  constructor(core: Core, flow: Flow, dialects: Dialects, news: WorkerNews) {
     this.#core = core
     this.#flow = flow
     this.#dialects = dialects
-    this.#mourners = mourners
+    this.#news = news
     this.#acts = {
       spawn: (worker) => this.#spawn(worker),
       open: (worker) => this.#open(worker),
       end: (worker) => this.#stop(worker, 'end'),
       kill: (worker) => this.#stop(worker, 'kill'),
-      mourn: (worker) => this.#mourn(worker),
-      bury: (worker) => this.#bury(worker),
+      'hear-out': (worker) => this.#hearOut(worker),
+      settle: (worker) => this.#settle(worker),
       wait: (worker) => this.#wait(worker),
       leave: (worker) => this.#leave(worker),
     }
@@ -108,29 +109,30 @@ export class Supervisor {
     if (act !== undefined) this.#acts[act](worker)
   }
 
-  /** The process runs. */
-  spawned(worker: Worker, pid: number): void {
-    worker.pid = pid
+  /** It can be spoken to. */
+  opened(worker: Worker, facts: Facts): void {
+    worker.facts = facts
+    worker.hasOpened = true
     worker.lastActivityMs = this.#core.nowMs
-    this.#core.log('debug', 'worker spawned', { ...about(worker), pid })
-    this.#mourners.workerSpawned(worker)
+    this.#core.log('debug', 'worker spawned', { ...about(worker), ...facts })
+    this.#news.workerSpawned(worker)
   }
 
   failed(worker: Worker, why: string, isFinal: boolean): void {
     worker.lastError = why
     worker.isHopeless = isFinal
-    worker.hasExited = true
+    worker.facts = undefined
     worker.ending ??= { reason: 'worker_exited', detail: { why } }
     this.#core.log('error', `worker cannot be started: ${why}`, about(worker))
     this.step(worker, 'failed')
   }
 
-  exited(worker: Worker, code: number | null, signal: string | null): void {
-    worker.hasExited = true
-    worker.exit = { code, signal }
-    worker.ending ??= { reason: 'worker_exited', detail: { exitCode: code, signal } }
+  ended(worker: Worker, isClean: boolean, how: Facts): void {
+    worker.facts = undefined
+    worker.endedCleanly = isClean
+    worker.ending ??= { reason: 'worker_exited', detail: { ...how } }
     const level = this.#core.phase === 'running' && worker.state !== 'stopping' ? 'warn' : 'info'
-    this.#core.log(level, 'worker exited', { ...about(worker), code, signal })
+    this.#core.log(level, 'worker exited', { ...about(worker), ...how })
     this.step(worker, 'exited')
   }
 
@@ -158,9 +160,9 @@ export class Supervisor {
     this.#core.log('warn', 'worker is ended', { ...about(worker), reason, ...detail })
     const { generation } = worker
     this.step(worker, 'broken')
-    // It was dying already and is buried; one that starts on demand may even be there again.
+    // It was dying already and is settled; one that starts on demand may even be there again.
     if (worker.generation !== generation) return
-    this.#mourners.workerEnded(worker)
+    this.#news.workerEnded(worker)
     this.#flow.forget(worker)
   }
 
@@ -187,7 +189,7 @@ export class Supervisor {
     worker.spawnedAtMs = this.#core.nowMs
     const { generation } = worker
     this.#core.actions.push({
-      do: 'spawn-worker',
+      do: 'open-worker',
       worker: worker.id,
       generation,
       pool: spec.id,
@@ -202,10 +204,10 @@ export class Supervisor {
   }
 
   #open(worker: Worker): void {
-    this.#core.log('info', 'worker ready', { ...about(worker), pid: worker.pid })
+    this.#core.log('info', 'worker ready', { ...about(worker), ...worker.facts })
     this.#watchForHang(worker)
     this.#watchForIdleness(worker)
-    this.#mourners.workerOpened(worker)
+    this.#news.workerOpened(worker)
   }
 
   /** A worker that owes answers and has neither read nor written for too long is stuck (contract 7.2). */
@@ -249,11 +251,11 @@ export class Supervisor {
   }
 
   #stop(worker: Worker, how: 'end' | 'kill'): void {
-    this.#core.actions.push({ do: 'stop-worker', worker: worker.id, generation: worker.generation, how })
+    this.#core.actions.push({ do: 'close-worker', worker: worker.id, generation: worker.generation, how })
   }
 
   /** What it wrote before it died is delivered first, for a moment at the most. */
-  #mourn(worker: Worker): void {
+  #hearOut(worker: Worker): void {
     if (worker.isFinished) return this.step(worker, 'broken')
     const { generation } = worker
     this.#core.timers.set(this.#core.nowMs + FIXED.lastWordsMs, () => {
@@ -261,16 +263,16 @@ export class Supervisor {
     })
   }
 
-  #bury(worker: Worker): void {
+  #settle(worker: Worker): void {
     // Its own queue is read by nobody: what it asked in its last words is not to hold up the rest of them.
     const { generation } = worker
     while (worker.blockedOn === worker.gate && !worker.isDeaf) this.#flow.discard(worker)
     // One of them may have been its end.
     if (worker.state !== 'dying' || worker.generation !== generation) return
     // Last words that wait behind a full queue are still owed; the clock of that queue decides how long.
-    if (worker.blockedOn !== undefined && !worker.isDeaf && !worker.isFinished) return this.#mourn(worker)
-    this.#core.actions.push({ do: 'stop-worker', worker: worker.id, generation: worker.generation, how: 'bury' })
-    this.#mourners.workerEnded(worker)
+    if (worker.blockedOn !== undefined && !worker.isDeaf && !worker.isFinished) return this.#hearOut(worker)
+    this.#core.actions.push({ do: 'close-worker', worker: worker.id, generation: worker.generation, how: 'clear' })
+    this.#news.workerEnded(worker)
     this.#flow.forget(worker)
     worker.restarts.lived(this.#core.nowMs - worker.spawnedAtMs)
     this.step(worker, this.#fate(worker))
@@ -283,7 +285,7 @@ export class Supervisor {
     // At rest it is woken by the next message, so without room it must not rest, whatever `restart` says.
     if (isLazy) return worker.isAsleep || hasRoom ? 'rest' : 'park'
     if (worker.isHopeless) return 'park'
-    if (restart === 'never' || (restart === 'on-failure' && worker.exit?.code === 0)) return 'rest'
+    if (restart === 'never' || (restart === 'on-failure' && worker.endedCleanly)) return 'rest'
     return hasRoom ? 'revive' : 'park'
   }
 
@@ -327,16 +329,16 @@ export class Supervisor {
       this.#core.workers.delete(worker.id)
       this.#vacant.set(worker.id, worker.generation)
       pool.workers.splice(pool.workers.indexOf(worker), 1)
-      this.#mourners.workerLeft(pool)
+      this.#news.workerLeft(pool)
     }
     // Whoever came while it was ending waits for the next; who waited for a start that failed is told.
-    if (worker.pid !== undefined && !pool.waiting.isEmpty) this.wake(pool)
+    if (worker.hasOpened && !pool.waiting.isEmpty) this.wake(pool)
     this.#maybeEmptied(pool)
   }
 
   #maybeEmptied(pool: Pool): void {
     if (pool.isExpectingWorker || pool.workers.some((worker) => worker.isReady)) return
-    this.#mourners.poolEmptied(pool)
+    this.#news.poolEmptied(pool)
   }
 }
 

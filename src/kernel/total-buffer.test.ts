@@ -61,8 +61,8 @@ class Rig {
   #perform(actions: readonly Action[]): void {
     this.done.push(...actions)
     for (const action of actions) {
-      if (action.do !== 'spawn-worker') continue
-      this.apply({ type: 'worker-spawned', worker: action.worker, generation: action.generation, pid: 7 })
+      if (action.do !== 'open-worker') continue
+      this.apply({ type: 'worker-opened', worker: action.worker, generation: action.generation })
     }
   }
 }

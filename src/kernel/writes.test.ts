@@ -26,8 +26,8 @@ const POOL: PoolSpec = {
 /** A bus whose worker runs, with two clients; what each peer gets is read off the writes. */
 function setUp(): { bus: Bus; ask: (client: ClientId, id: number) => readonly Action[] } {
   const bus = new Bus({ pools: [POOL], defaultPool: undefined, limits: DEFAULT_LIMITS }, DIALECTS, () => 0.5)
-  const spawn = bus.start(0).find((action) => action.do === 'spawn-worker')!
-  bus.apply({ type: 'worker-spawned', worker: spawn.worker, generation: spawn.generation, pid: 1 }, 0)
+  const spawn = bus.start(0).find((action) => action.do === 'open-worker')!
+  bus.apply({ type: 'worker-opened', worker: spawn.worker, generation: spawn.generation }, 0)
   for (const client of [ANNA, BERT]) bus.apply({ type: 'client-opened', client, door: 'unix' }, 0)
   const ask = (client: ClientId, id: number) =>
     bus.apply({ type: 'client-received', client, bytes: Buffer.from(`{"id":${id},"method":"m"}\n`) }, 1)

@@ -93,7 +93,7 @@ export class Stage {
   exit(worker: number): void {
     const at = { worker: worker as WorkerId, generation: this.#generations.get(worker)! }
     this.#apply({ type: 'worker-silent', ...at, pipe: 'stdout' })
-    this.#apply({ type: 'worker-exited', ...at, code: 1, signal: null })
+    this.#apply({ type: 'worker-ended', ...at, isClean: false, how: { exitCode: 1, signal: null } })
   }
 
   /** The bus is asked to stop, in its own time. */
@@ -122,16 +122,16 @@ export class Stage {
   }
 
   #perform(actions: readonly Action[]): void {
-    const spawns = actions.filter((action) => action.do === 'spawn-worker')
+    const spawns = actions.filter((action) => action.do === 'open-worker')
     for (const action of actions) {
-      if (action.do === 'stop-worker') this.stops.push({ worker: action.worker, how: action.how })
+      if (action.do === 'close-worker') this.stops.push({ worker: action.worker, how: action.how })
       if (action.do === 'pause-client') this.paused.add(action.client)
       if (action.do === 'resume-client') this.paused.delete(action.client)
     }
     this.#carry()
     for (const { worker, generation } of spawns) {
       this.#generations.set(worker, generation)
-      this.#apply({ type: 'worker-spawned', worker, generation, pid: worker + 1 })
+      this.#apply({ type: 'worker-opened', worker, generation })
     }
   }
 

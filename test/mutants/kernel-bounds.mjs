@@ -86,8 +86,8 @@ export const KERNEL_BOUNDS = [
     '7.2',
     'restarts',
     'kernel/supervisor.ts',
-    "(restart === 'on-failure' && worker.exit?.code === 0)",
-    'worker.exit?.code === 0',
+    "(restart === 'on-failure' && worker.endedCleanly)",
+    'worker.endedCleanly',
     'exit 0 never restarts',
   ),
   row(

@@ -66,13 +66,13 @@ export const PLANTS_OF_LIVES = [
   plant(
     'a worker that was told to end is never buried',
     'lifecycle.ts',
-    "    failed: { next: 'dying', act: 'bury' },\n    broken: { next: 'stopping', act: 'kill' },\n    exited: { next: 'dying', act: 'mourn' },\n    revive: stay('stopping'),",
-    "    failed: { next: 'dying', act: 'bury' },\n    broken: { next: 'stopping', act: 'kill' },\n    exited: stay('stopping'),\n    revive: stay('stopping'),",
+    "    failed: { next: 'dying', act: 'settle' },\n    broken: { next: 'stopping', act: 'kill' },\n    exited: { next: 'dying', act: 'hear-out' },\n    revive: stay('stopping'),",
+    "    failed: { next: 'dying', act: 'settle' },\n    broken: { next: 'stopping', act: 'kill' },\n    exited: stay('stopping'),\n    revive: stay('stopping'),",
   ),
   plant(
     'a worker that failed to start is forgotten',
     'lifecycle.ts',
-    "    started: { next: 'ready', act: 'open' },\n    failed: { next: 'dying', act: 'bury' },",
+    "    started: { next: 'ready', act: 'open' },\n    failed: { next: 'dying', act: 'settle' },",
     "    started: { next: 'ready', act: 'open' },\n    failed: stay('starting'),",
   ),
   plant(

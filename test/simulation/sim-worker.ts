@@ -223,7 +223,7 @@ export class SimWorker {
     }
     this.state = 'running'
     this.startedAtMs = world.nowMs
-    world.apply({ type: 'worker-spawned', ...of, pid: 1000 + this.slot })
+    world.apply({ type: 'worker-opened', ...of })
   }
 
   #read(bytes: number): void {
@@ -274,7 +274,12 @@ export class SimWorker {
     const isLast = this.isStdoutOver || this.isPaused
     if (!this.isExitTold && (isLast || chance.is(0.4))) {
       this.isExitTold = true
-      return world.apply({ type: 'worker-exited', ...of, ...this.exit })
+      return world.apply({
+        type: 'worker-ended',
+        ...of,
+        isClean: this.exit!.code === 0,
+        how: { exitCode: this.exit!.code, signal: this.exit!.signal },
+      })
     }
     if (this.stdout.length > 0 && !this.isPaused) return this.#deliver(false)
     if (!this.isStdoutOver && !this.isPaused && this.stdout.length === 0) {
@@ -289,10 +294,10 @@ export class SimWorker {
   }
 
   /** The bus wants it to go: at once, after SIGTERM, or only when it is killed. */
-  stop(how: 'end' | 'kill' | 'bury'): void {
+  stop(how: 'end' | 'kill' | 'clear'): void {
     const { chance, nowMs } = this.world
     this.#noteEnd()
-    if (how === 'bury') {
+    if (how === 'clear') {
       this.isBuried = true
       this.buriedAtMs = nowMs
       if (this.state === 'launching') this.state = 'absent'

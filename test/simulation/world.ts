@@ -393,9 +393,9 @@ export class World {
         this.#clientsById.delete(action.client)
         this.desk?.exchanges.get(action.client)?.close()
         return void this.desk?.exchanges.delete(action.client)
-      case 'spawn-worker':
+      case 'open-worker':
         return this.#spawn(action)
-      case 'stop-worker':
+      case 'close-worker':
         return this.#slots.get(action.worker)?.stop(action.how)
       case 'stop-accepting':
         this.isStopping = true
@@ -450,7 +450,7 @@ export class World {
     if ('slot' in peer) peer.movedAtMs = this.nowMs
   }
 
-  #spawn({ worker, generation, revision }: Extract<Action, { do: 'spawn-worker' }>): void {
+  #spawn({ worker, generation, revision }: Extract<Action, { do: 'open-worker' }>): void {
     const before = this.#slots.get(worker)
     const isFree = before === undefined || before.isBuried
     demand(isFree, 'actions sensible', () => `worker ${worker}.${generation} starts while ${before} is not buried`)

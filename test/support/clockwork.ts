@@ -8,7 +8,7 @@ import type { Action, BusEvent } from '../../src/kernel/events.ts'
 import { DEFAULT_LIMITS, type Limits } from '../../src/kernel/limits.ts'
 import type { ClientId, PoolSpec } from '../../src/kernel/vocabulary.ts'
 
-type Spawn = Extract<Action, { do: 'spawn-worker' }>
+type Spawn = Extract<Action, { do: 'open-worker' }>
 
 export class Clockwork {
   nowMs = 1_000
@@ -48,14 +48,14 @@ export class Clockwork {
   /** The worker that was spawned last runs. */
   run(): void {
     const { worker, generation } = this.spawn
-    this.apply({ type: 'worker-spawned', worker, generation, pid: 1 })
+    this.apply({ type: 'worker-opened', worker, generation })
   }
 
   /** And now it ends, all pipes closed. */
   exit(): void {
     const { worker, generation } = this.spawn
     this.apply({ type: 'worker-silent', worker, generation, pipe: 'stdout' })
-    this.apply({ type: 'worker-exited', worker, generation, code: 1, signal: null })
+    this.apply({ type: 'worker-ended', worker, generation, isClean: false, how: { exitCode: 1, signal: null } })
   }
 
   connect(client = 1 as ClientId): ClientId {
@@ -92,7 +92,7 @@ export class Clockwork {
   }
 
   #note(actions: readonly Action[]): void {
-    for (const action of actions) if (action.do === 'spawn-worker') this.spawns.push({ ...action, atMs: this.nowMs })
+    for (const action of actions) if (action.do === 'open-worker') this.spawns.push({ ...action, atMs: this.nowMs })
     for (const write of this.#bus.takeWrites()) {
       const text = Buffer.concat(write.buffers).toString()
       if (write.kind === 'client')

@@ -8,7 +8,7 @@
 import type { Duplex } from 'node:stream'
 import { DIALECTS } from '../../dialects/index.ts'
 import { Bus } from '../../kernel/bus.ts'
-import type { Action, BusEvent, CallerId, WorkerProcessId, Write } from '../../kernel/events.ts'
+import type { Action, BusEvent, CallerId, WorkerGeneration, Write } from '../../kernel/events.ts'
 import type { Observed } from '../../kernel/observation.ts'
 import type { BusSnapshot } from '../../kernel/snapshot.ts'
 import type { BusSpec, ClientId, Door, PoolId, WorkerId } from '../../kernel/vocabulary.ts'
@@ -42,7 +42,7 @@ export interface CallDesk {
 /** What a door says of a connection that it lets in. */
 type Entrance = { readonly door: Door; readonly isLocal: boolean }
 
-type Spawn = Extract<Action, { do: 'spawn-worker' }>
+type Spawn = Extract<Action, { do: 'open-worker' }>
 
 export interface DaemonOptions {
   readonly log: Log
@@ -74,7 +74,7 @@ export class Daemon {
   #nextClient = 1
   #desk: CallDesk | undefined
   /** Those who wait for room in the queue towards a caller. */
-  readonly #roomWaiters = new Set<{ readonly caller: ClientId | WorkerProcessId; readonly admit: () => void }>()
+  readonly #roomWaiters = new Set<{ readonly caller: ClientId | WorkerGeneration; readonly admit: () => void }>()
   #isFlushDue = false
   /** An event is being applied, or its bytes are being written: what happens meanwhile is a part of that. */
   #isBusy = false
@@ -155,7 +155,7 @@ export class Daemon {
   }
 
   /** Settles when the queue towards the caller has room again, or the caller has gone; undefined: it has room. */
-  room(caller: ClientId | WorkerProcessId): Promise<void> | undefined {
+  room(caller: ClientId | WorkerGeneration): Promise<void> | undefined {
     if (!this.#bus.isFull(caller)) return undefined
     return new Promise((admit) => this.#roomWaiters.add({ caller, admit }))
   }
@@ -172,7 +172,8 @@ export class Daemon {
   }
 
   workersOf(pool: PoolId): number {
-    return this.#bus.snapshot().workers.filter((worker) => worker.pool === pool && worker.pid !== null).length
+    return this.#bus.snapshot().workers.filter((worker) => worker.pool === pool && worker.facts['pid'] !== undefined)
+      .length
   }
 
   accept(socket: Duplex, { door, isLocal }: Entrance, pool: PoolId | undefined): void {
@@ -213,9 +214,9 @@ export class Daemon {
         this.#clients.get(action.client)?.close(action.how)
         this.#exchanges.get(action.client)?.close()
         return this.#forget(action.client)
-      case 'spawn-worker':
+      case 'open-worker':
         return this.#spawn(action)
-      case 'stop-worker':
+      case 'close-worker':
         return this.#stopWorker(action.worker, action.how)
       case 'stop-accepting':
         return this.#options.stopAccepting()
@@ -243,10 +244,10 @@ export class Daemon {
   }
 
   /** What was buried, or never lived, leaves no link behind: isolated clients bring a worker each. */
-  #stopWorker(worker: WorkerId, how: 'end' | 'kill' | 'bury'): void {
+  #stopWorker(worker: WorkerId, how: 'end' | 'kill' | 'clear'): void {
     const link = this.#workers.get(worker)
     const stopped = link?.stop(how)
-    if (link !== undefined && how === 'bury') void stopped?.then(() => this.#unlink(worker, link))
+    if (link !== undefined && how === 'clear') void stopped?.then(() => this.#unlink(worker, link))
   }
 
   /** Unless its successor is there already. */

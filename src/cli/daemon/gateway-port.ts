@@ -7,7 +7,7 @@
 import { fault } from '../../aio/faults.ts'
 import type { Caller, Exchange, ExchangeListener, GatewayPort } from '../../aio/port.ts'
 import { Recent } from '../../aio/recent.ts'
-import type { BusEvent, WorkerProcessId } from '../../kernel/events.ts'
+import type { BusEvent, WorkerGeneration } from '../../kernel/events.ts'
 import type { ClientId, PoolId, PoolSpec, WorkerId } from '../../kernel/vocabulary.ts'
 import { afterWaking } from './bus-clock.ts'
 import type { InternalClient, InternalListener } from './internal-client.ts'
@@ -19,7 +19,7 @@ export interface Doorway {
   apply(event: BusEvent): void
   openInternal(pool: PoolId, prefer: WorkerId | undefined, listener: InternalListener): InternalClient
   /** Settles when the queue towards the caller has room; undefined: it has. */
-  room(caller: ClientId | WorkerProcessId): Promise<void> | undefined
+  room(caller: ClientId | WorkerGeneration): Promise<void> | undefined
   workersOf(pool: PoolId): number
 }
 
@@ -58,7 +58,7 @@ export class KernelPort implements GatewayPort {
   #lastId = 0
   #waitingNotifications = 0
   /** The process whose line is being heard: it waits if a reply fills its caller's queue. */
-  #source: WorkerProcessId | undefined
+  #source: WorkerGeneration | undefined
 
   constructor(
     daemon: Doorway,
@@ -116,7 +116,7 @@ export class KernelPort implements GatewayPort {
     const line = { jsonrpc: '2.0', ...message, id: ++this.#lastId }
     const ear = {
       ...this.#heard(listener),
-      sent: (worker: WorkerProcessId) => this.#sent(pool, options, listener, worker),
+      sent: (worker: WorkerGeneration) => this.#sent(pool, options, listener, worker),
     }
     const exchange: PortExchange = this.#mustGreet(pool) ? new GreetedExchange(ear, line) : new PlainExchange(ear, line)
     exchange.begin((internal) => this.#daemon.openInternal(pool, this.#preferred(pool, options), internal))
@@ -135,7 +135,7 @@ export class KernelPort implements GatewayPort {
       client.leave(true)
       this.#waitingNotifications -= 1
     }
-    const routed = (worker: WorkerProcessId): void => {
+    const routed = (worker: WorkerGeneration): void => {
       options.sent?.(keyOf(worker))
       this.#clock.soon(leave)
     }
@@ -178,7 +178,7 @@ export class KernelPort implements GatewayPort {
     return spec?.sharing === 'isolated' && spec.protocol === 'mcp' && !this.#introductions.isModern(spec)
   }
 
-  #sent(pool: PoolId, { affinity }: { affinity?: string }, listener: ExchangeListener, worker: WorkerProcessId): void {
+  #sent(pool: PoolId, { affinity }: { affinity?: string }, listener: ExchangeListener, worker: WorkerGeneration): void {
     if (affinity !== undefined) this.#affinities.set(`${pool}\n${affinity}`, worker.worker)
     listener.sent(keyOf(worker))
   }
@@ -190,7 +190,7 @@ export class KernelPort implements GatewayPort {
   #heard({ received, failed }: ExchangeListener) {
     return {
       failed,
-      received: (message: Message, bytes: number, worker: WorkerProcessId | undefined): void => {
+      received: (message: Message, bytes: number, worker: WorkerGeneration | undefined): void => {
         this.#source = worker
         try {
           received(message, bytes)
@@ -227,11 +227,11 @@ export class KernelPort implements GatewayPort {
 }
 
 /** A process as the gateway and the trace name it: slot.generation. */
-export function keyOf({ worker, generation }: WorkerProcessId): string {
+export function keyOf({ worker, generation }: WorkerGeneration): string {
   return `${worker}.${generation}`
 }
 
-function processOf(key: string): WorkerProcessId {
+function processOf(key: string): WorkerGeneration {
   const [worker, generation] = key.split('.')
   return { worker: Number(worker) as WorkerId, generation: Number(generation) }
 }

@@ -4,13 +4,13 @@
  * What the kernel writes to it is handed to a listener, line by line, after the kernel has its buffers back. It never holds
  * anything up: what it is given it has read.
  */
-import type { BusEvent, WorkerProcessId } from '../../kernel/events.ts'
+import type { BusEvent, WorkerGeneration } from '../../kernel/events.ts'
 import type { ClientId } from '../../kernel/vocabulary.ts'
 import type { ErrorObject } from '../../wire/jsonrpc.ts'
 
 export interface InternalListener {
   /** A message of this client is on its way to that process. */
-  routed(worker: WorkerProcessId): void
+  routed(worker: WorkerGeneration): void
   /** Something a worker, or the bus in its place, says to this client. `bytes` is the length of the line. */
   received(message: Record<string, unknown>, bytes: number): void
   /** The bus refuses or fails its request. */
@@ -24,7 +24,7 @@ export class InternalClient {
   readonly #tell: (event: BusEvent) => void
   #listener: InternalListener | undefined
   #held: string[] = []
-  #worker: WorkerProcessId | undefined
+  #worker: WorkerGeneration | undefined
 
   constructor(id: ClientId, listener: InternalListener, tell: (event: BusEvent) => void) {
     this.id = id
@@ -33,7 +33,7 @@ export class InternalClient {
   }
 
   /** The process that has its message. */
-  get worker(): WorkerProcessId | undefined {
+  get worker(): WorkerGeneration | undefined {
     return this.#worker
   }
 
@@ -48,7 +48,7 @@ export class InternalClient {
     this.#tell({ type: 'client-closed', client: this.id, isSettled })
   }
 
-  routed(worker: WorkerProcessId): void {
+  routed(worker: WorkerGeneration): void {
     this.#worker = worker
     this.#listener?.routed(worker)
   }

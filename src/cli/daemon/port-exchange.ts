@@ -5,7 +5,7 @@
  * What the worker asks meanwhile is answered at once: a call has offered it nothing that it could ask for.
  */
 import type { Exchange } from '../../aio/port.ts'
-import type { WorkerProcessId } from '../../kernel/events.ts'
+import type { WorkerGeneration } from '../../kernel/events.ts'
 import type { PoolId, PoolSpec } from '../../kernel/vocabulary.ts'
 import { CODE, type ErrorObject } from '../../wire/jsonrpc.ts'
 import { VERSION } from '../version.ts'
@@ -14,8 +14,8 @@ import type { InternalClient, InternalListener } from './internal-client.ts'
 type Message = Record<string, unknown>
 
 export interface Ear {
-  sent(worker: WorkerProcessId): void
-  received(message: Message, bytes: number, worker: WorkerProcessId | undefined): void
+  sent(worker: WorkerGeneration): void
+  received(message: Message, bytes: number, worker: WorkerGeneration | undefined): void
   failed(error: ErrorObject): void
 }
 
@@ -67,7 +67,7 @@ export abstract class PortExchange implements Exchange {
   }
 
   protected abstract open(client: InternalClient): void
-  protected abstract routed(worker: WorkerProcessId): void
+  protected abstract routed(worker: WorkerGeneration): void
   protected abstract hear(message: Message, bytes: number): void
 
   /** What has a method is never an answer, whatever its id: two sides number their questions each for itself. */
@@ -95,7 +95,7 @@ export class PlainExchange extends PortExchange {
     client.send(this.line)
   }
 
-  protected routed(worker: WorkerProcessId): void {
+  protected routed(worker: WorkerGeneration): void {
     this.ear.sent(worker)
   }
 

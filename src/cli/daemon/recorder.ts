@@ -51,7 +51,7 @@ export class Recorder {
   /** `actions` are what `bus.apply(event, nowMs)` returned. */
   applied(event: BusEvent, nowMs: number, actions: readonly Action[]): void {
     if (this.#isOver) return
-    const told = 'bytes' in event ? { ...event, bytes: this.#recordBytes(event) } : event
+    const told = 'bytes' in event ? { ...event, bytes: this.#recordBytes(event) } : { ...event }
     this.#writeRow(['event', nowMs, told, this.#decisions(actions)])
     this.#finish(event)
   }

@@ -9,7 +9,8 @@ import { readConfig } from '../../config/read.ts'
 import { formatProblems } from '../../config/report.ts'
 import { ControlError, type ControlMethods, serveControl } from '../../console/control-server.ts'
 import { defaultControlPath, ensureRunDirectory, removeRecord, sweepStale, writeRecord } from '../../console/running.ts'
-import type { Status } from '../../console/status-view.ts'
+import type { Status, WorkerStatus } from '../../console/status-view.ts'
+import type { WorkerSnapshot } from '../../kernel/snapshot.ts'
 import type { PoolId } from '../../kernel/vocabulary.ts'
 import { Warden } from '../../process/warden.ts'
 import type { ConnectionInfo, Listener } from '../../transports/listener.ts'
@@ -190,8 +191,10 @@ class Run {
   }
 
   #status(): Status {
+    const { workers, ...bus } = this.#daemon.snapshot()
     return {
-      ...this.#daemon.snapshot(),
+      ...bus,
+      workers: workers.map(statusOf),
       ...this.#shellStatus(),
       pid: process.pid,
       version: VERSION,
@@ -275,4 +278,9 @@ class Run {
     await this.#daemon.close()
     this.#warden.close()
   }
+}
+
+/** Only a worker that is a process has a pid. */
+function statusOf({ facts, ...worker }: WorkerSnapshot): WorkerStatus {
+  return { ...worker, pid: typeof facts['pid'] === 'number' ? facts['pid'] : null }
 }

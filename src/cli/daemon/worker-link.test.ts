@@ -48,7 +48,7 @@ test.each([
 test('7.1 what is buried is read no more, even if somebody who left its group holds the pipe', async () => {
   const worker = await start('setsid sleep 60 & echo $!; sleep 60')
   onTestFinished(() => void kill(Number(worker.said()), 'SIGKILL'))
-  await worker.link.stop('bury')
+  await worker.link.stop('clear')
   await worker.silent
   expect(() => kill(Number(worker.said()), 0)).not.toThrow()
 })

@@ -16,7 +16,7 @@ const ENDS = {
   end: (process: WorkerProcess) => process.stop('end'),
   // Whoever has closed its stdin is leaving by itself, and may have last words (contract 7.1).
   kill: (process: WorkerProcess) => (process.stdin.errored ? process.stop('kill') : process.terminate('kill')),
-  bury: (process: WorkerProcess) => process.kill('buried'),
+  clear: (process: WorkerProcess) => process.kill('cleared'),
 } as const
 
 export class WorkerLink {
@@ -36,11 +36,13 @@ export class WorkerLink {
     this.#process = process
     const of = { worker, generation }
     this.write = writerOf(process.stdin, () => tell({ type: 'worker-wrote', ...of, pendingBytes: 0 }))
-    process.on('spawned', (pid) => tell({ type: 'worker-spawned', ...of, pid }))
+    process.on('spawned', (pid) => tell({ type: 'worker-opened', ...of, facts: { pid } }))
     process.on('failed', ({ code, reason }) =>
       tell({ type: 'worker-failed', ...of, why: reason, isFinal: code === UNAVAILABLE }),
     )
-    process.on('exited', ({ code, signal }) => tell({ type: 'worker-exited', ...of, code, signal }))
+    process.on('exited', ({ code, signal }) =>
+      tell({ type: 'worker-ended', ...of, isClean: code === 0, how: { exitCode: code, signal } }),
+    )
     // A call of an agent costs far more than its bytes: one that calls in a flood has its turns like a client.
     this.#stdout = new FairReader(process.stdout, (chunk) => {
       const bytes = framing === undefined ? chunk : framing(chunk)
@@ -66,7 +68,7 @@ export class WorkerLink {
   async stop(how: keyof typeof ENDS): Promise<void> {
     await ENDS[how](this.#process)
     // Somebody who has left the group may hold the pipe for ever.
-    if (how === 'bury') this.#stdout.stream.destroy()
+    if (how === 'clear') this.#stdout.stream.destroy()
   }
 
   kill(): Promise<void> {

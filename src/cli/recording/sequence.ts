@@ -82,10 +82,10 @@ const NEWS: Partial<Record<BusEvent['type'], string>> = {
   'client-opened': 'connects',
   'client-ended': 'ends its side',
   'client-closed': 'is gone',
-  'worker-spawned': 'runs',
+  'worker-opened': 'runs',
   'worker-failed': 'could not be started',
   'worker-silent': 'closes a pipe',
-  'worker-exited': 'exits',
+  'worker-ended': 'exits',
 }
 
 function nameOf(event: BusEvent): string {
