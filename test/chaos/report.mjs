@@ -16,6 +16,7 @@ const COLUMNS = [
   ['answered', (row) => whole(row.answered)],
   ['errors by reason', (row) => errorsText(row.errors)],
   ['closed', (row) => whole(row.closed)],
+  ['abandoned', (row) => whole(row.abandoned)],
   ['lost', (row) => whole(row.lost)],
   ['doubled', (row) => whole(row.doubled)],
   ['misdelivered', (row) => whole(row.misdelivered)],
@@ -35,7 +36,7 @@ const HOSTILE_COLUMNS = [
   ['p99 ms before', (row) => row.before99Ms.toFixed(2)],
   ['at the twin', (row) => row.twin99Ms.toFixed(2)],
   ['under attack', (row) => row.p99Ms.toFixed(2)],
-  ['ratio', (row) => row.ratio.toFixed(2)],
+  ['ratio', (row) => `${row.ratio.toFixed(2)} of ${row.worst}`],
 ]
 
 export const chaosTable = (sheets) => tableOf(COLUMNS, sheets)
@@ -52,23 +53,26 @@ ${setting(run)} The daemon as it is shipped, on loopback, with real processes.
 ${chaosTable(sheets)}
 
 Every request is in exactly one column: *answered* by a worker, an *error* of the bus by its reason, or *closed* where the
-bus itself was killed and the closed socket is the answer. Clients use the same ids at the same time and every payload carries its
+bus itself was killed and the closed socket is the answer, or *abandoned* by a client that left without waiting. Clients use the same ids at the same time and every payload carries its
 client and number, so an answer at the wrong client or a second one is seen. Orphans are counted 3 s after the end of the
 bus, descriptors when it is at rest again.
 
 ${legend}`
 }
 
+const slackOf = ({ worst, because }) => (worst === undefined ? '' : `. Up to ${worst}: ${because}`)
+
 function hostileSection({ attacks }, run) {
-  const legend = attacks.map(({ name }) => `- **${name}**: ${ATTACKS[name].title}`).join('\n')
+  const legend = attacks.map(({ name }) => `- **${name}**: ${ATTACKS[name].title}${slackOf(ATTACKS[name])}`).join('\n')
   return `## Limits against hostile clients
 
 ${setting(run)} Each attack has a bus of its own with \`max_total_buffer\` 64 MiB. A well-behaved client of another worker asks
 every 3 ms; p99 is how long its answers take right before the attack, at a twin of the bus that nobody attacks, and under
 attack. The ratio is to the larger of the first two, since what a busy machine adds is not the bus's doing, and may be 3 at
-the most; an attack above it is repeated up to three times and the best is shown. A busy machine hides what an idle one would
-show: only figures with a low p99 before are proof. The bound of memory is what the bus holds at rest, \`max_total_buffer\`, and room for garbage and tables. Attackers and
-the workers they reach run at the lowest priority, so that the figures show the bus and not how few cores are shared out.
+the most, unless the row says otherwise and why; every attack has one attempt. A busy machine hides what an idle one would
+show: only figures with a low p99 before are proof. The bound of memory is what the bus holds at rest, \`max_total_buffer\`,
+and room for garbage and tables; that of the queues is \`max_total_buffer\`, and for attacks on agents, where
+\`max_output_queue\` is 1 MiB, the two queues that a call passes and a line for each source. Attackers and the workers they reach run at the lowest priority, so that the figures show the bus and not how few cores are shared out.
 
 ${hostileTable(attacks)}
 

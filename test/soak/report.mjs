@@ -27,7 +27,8 @@ ${settingOf(command, durationMs)} The daemon as it is shipped, with
 shared, leased and isolated workers, agents (one that calls another, one started for each call) and traces. Clients come and
 go all the time, a third of them without waiting for their answers; the file changes and is reloaded (pools grow, change,
 come and go), and workers are killed. After each minute all clients leave, the first file is loaded again, garbage is
-collected, and what the heap still holds is read. Requests add up; clients, reloads and kills are those of the minute.
+collected, and what the heap still holds is read. In the first minute one agent is called so often that the memories with a
+bound of their own are full. Requests add up; clients, reloads and kills are those of the minute.
 
 ${soakTable(rows)}
 

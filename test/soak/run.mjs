@@ -8,6 +8,7 @@
  */
 import { join } from 'node:path'
 import { anyUse, FAIR_REASONS, firstVariant, variantOf } from '../chaos/stage/changing-pools.mjs'
+import { Ledger } from '../chaos/stage/ledger.mjs'
 import { signal } from '../chaos/stage/processes.mjs'
 import { Program } from '../chaos/stage/program.mjs'
 import { Stage } from '../chaos/stage/stage.mjs'
@@ -23,6 +24,8 @@ const MOST_GROWTH = 1.1
 const MINUTE_MS = 60_000
 const VISITORS = 16
 const REST_MS = 60_000
+/** So many traces fill the largest of the bounded memories, the numbers of calls by trace. */
+const TRACES = 45_000
 
 const USAGE = `usage: npm run soak [-- options]: isolated pools, leases, reloads, kills, agents and traces for minutes, and the heap
 
@@ -53,6 +56,17 @@ for (const name of ['SIGINT', 'SIGTERM'])
     process.exit(1)
   })
 
+/** What has a bound of its own is filled in the first minute: it would grow for a while, and be no leak. */
+async function fill(bus) {
+  const ledger = new Ledger()
+  const ask = () => ({ method: 'leaf::work', params: {} })
+  const players = await stage.players(bus, 4, () => ask, { ledger, window: 16 })
+  const isFull = await eventually(() => ledger.answered >= TRACES, 3 * MINUTE_MS, 200)
+  stage.check(isFull, `only ${ledger.answered} traces were made to begin with`)
+  await stage.settle(players)
+  stage.ledger.add(ledger)
+}
+
 /** A minute of coming and going, then rest, then a look. */
 async function minute(bus, number) {
   const startMs = performance.now()
@@ -60,6 +74,7 @@ async function minute(bus, number) {
   const reloads = new Recurring(stage, 6_000, (round) => reload(bus, variantOf(round + 1)))
   const kills = new Recurring(stage, 3_000, () => killOne(bus))
   const looks = new Recurring(stage, 2_000, () => lookAtTraces(bus))
+  if (number === 1) await fill(bus)
   await eventually(() => performance.now() - startMs > MINUTE_MS, MINUTE_MS + 1_000, 500)
   const all = [visitors, reloads, kills, looks]
   for (const each of all) await each.end()

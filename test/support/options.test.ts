@@ -7,7 +7,17 @@ import { expect, test } from 'vitest'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const { scripts } = JSON.parse(readFileSync(`${ROOT}package.json`, 'utf8')) as { scripts: Record<string, string> }
-const RUNNERS = ['chaos', 'simulate', 'simulate:planted', 'simulate:long', 'mutants', 'fuzz', 'interop', 'bench']
+const RUNNERS = [
+  'chaos',
+  'soak',
+  'simulate',
+  'simulate:planted',
+  'simulate:long',
+  'mutants',
+  'fuzz',
+  'interop',
+  'bench',
+]
 
 function run(name: string, ...more: string[]) {
   const [program, ...args] = scripts[name]!.split(' ')

@@ -35,16 +35,14 @@ export class ClientLink {
     const client = this.#client
     const socket = this.#socket
     socket.on('error', () => socket.destroy())
-    socket.on('end', () => {
-      this.#reader.flush()
-      if (this.#isClosing) socket.destroy()
-      else this.#tell({ type: 'client-ended', client })
-    })
-    socket.on('close', () => {
-      this.#reader.flush()
-      this.#tell({ type: 'client-closed', client })
-    })
+    socket.on('end', () => this.#reader.finish(() => this.#ended()))
+    socket.on('close', () => this.#reader.finish(() => this.#tell({ type: 'client-closed', client })))
     this.#reader.resume()
+  }
+
+  #ended(): void {
+    if (this.#isClosing) this.#socket.destroy()
+    else this.#tell({ type: 'client-ended', client: this.#client })
   }
 
   pause(): void {

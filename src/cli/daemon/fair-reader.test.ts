@@ -30,14 +30,19 @@ test('what costs too much is told in portions of whole lines, one in a turn, in 
   for (const portion of told) expect(portion.endsWith('\n')).toBe(true)
 })
 
-test('what waits is told at once when nothing comes behind it, and never twice', async () => {
+test('what waits at the end is told in its turns, and the end after it', async () => {
   const { stream, told, reader } = read(work)
   stream.write(LINES)
   while (told.length === 0) await nextTurn()
-  reader.flush()
-  expect(told.join('')).toBe(LINES)
-  for (let turn = 0; turn < 10; turn++) await nextTurn()
-  expect(told.join('')).toBe(LINES)
+  const before = told.length
+  const ends: string[] = []
+  for (const end of ['ended', 'closed']) reader.finish(() => ends.push(`${end} after ${told.join('').length}`))
+  expect([told.length, ends]).toEqual([before, []])
+  while (ends.length === 0) await nextTurn()
+  expect(ends).toEqual([`ended after ${LINES.length}`, `closed after ${LINES.length}`])
+  expect(told.length).toBeGreaterThan(before + 1)
+  reader.finish(() => ends.push('at once'))
+  expect(ends.at(-1)).toBe('at once')
 })
 
 test('who is paused in the middle stays paused when its turn comes, and loses nothing', async () => {

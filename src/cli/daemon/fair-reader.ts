@@ -28,6 +28,7 @@ export class FairReader {
   #isTurnOver = false
   #turnStartMs = 0
   #lastReadMs = 0
+  #endings: (() => void)[] = []
   readonly #nextTurn = (): void => this.#goOn()
 
   /** From the first `resume` on what comes is told. */
@@ -35,7 +36,7 @@ export class FairReader {
     this.#take = take
     this.stream = readLent(stream, (chunk) => {
       // The runtime lets a stream flow at its end, whoever has paused it.
-      if (this.#rest !== undefined) this.flush()
+      if (this.#rest !== undefined) this.#flush()
       const rest = this.#read(chunk)
       if (rest !== undefined) this.#rest = Buffer.from(rest)
     })
@@ -51,8 +52,13 @@ export class FairReader {
     if (!this.#isTurnOver) this.stream.resume()
   }
 
-  /** What waits is told now: nothing comes behind it. */
-  flush(): void {
+  /** Nothing comes any more: calls `then` when what waits has been told, in its turns. */
+  finish(then: () => void): void {
+    if (this.#rest === undefined) then()
+    else this.#endings.push(then)
+  }
+
+  #flush(): void {
     const rest = this.#rest
     this.#rest = undefined
     if (rest !== undefined) this.#take(rest)
@@ -108,6 +114,7 @@ export class FairReader {
     const rest = this.#rest
     this.#rest = undefined
     if (rest !== undefined) this.#rest = this.#read(rest)
+    if (this.#rest === undefined) for (const then of this.#endings.splice(0)) then()
     if (!this.#isTurnOver && !this.#isPaused) this.stream.resume()
   }
 }

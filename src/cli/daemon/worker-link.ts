@@ -49,10 +49,9 @@ export class WorkerLink {
       if (bytes.length > 0) tell({ type: 'worker-received', worker, generation, bytes })
     })
     this.#stdout.stream.on('error', () => {})
-    this.#stdout.stream.once('close', () => {
-      this.#stdout.flush()
-      tell({ type: 'worker-silent', ...of, pipe: 'stdout' })
-    })
+    this.#stdout.stream.once('close', () =>
+      this.#stdout.finish(() => tell({ type: 'worker-silent', ...of, pipe: 'stdout' })),
+    )
     this.#stdout.resume()
     process.stdin.on('error', () => tell({ type: 'worker-silent', ...of, pipe: 'stdin' }))
   }

@@ -1,6 +1,6 @@
 /** Attacks on agents: floods of calls by clients that do not read, of one-shot agents, and by an agent that is deaf. */
 import { sleep } from '../stage/waiting.mjs'
-import { flood } from './floods.mjs'
+import { BUSY, flood } from './floods.mjs'
 import { Books, HostileClient } from './hostile-client.mjs'
 
 const DURATION_MS = 6_000
@@ -54,13 +54,24 @@ async function deaf(address, scale) {
   return books
 }
 
-/** `asks`: the bus has agents to ask. */
 export const CALLS = {
-  calls: { title: 'an agent called in a flood by clients that do not read their answers', run: unread, asks: true },
-  oneshots: { title: '20,000 calls of an agent that is started for each', run: oneshots, asks: true },
+  calls: {
+    title: 'an agent called in a flood by clients that do not read their answers',
+    run: unread,
+    asks: true,
+    ...BUSY,
+  },
+  oneshots: {
+    title: '20,000 calls of an agent that is started for each',
+    run: oneshots,
+    asks: true,
+    worst: 6,
+    because: 'to start a process keeps the thread that routes for some milliseconds',
+  },
   'deaf-caller': {
     title: 'an agent that calls another 200,000 times and does not read its answers',
     run: deaf,
     asks: true,
+    ...BUSY,
   },
 }

@@ -1,5 +1,6 @@
 /** Attacks by shape: lines that are too deep, too long, cut off, or never finished. Each goes on for a while. */
 import { sleep } from '../stage/waiting.mjs'
+import { BUSY } from './floods.mjs'
 import { Books, HostileClient } from './hostile-client.mjs'
 
 const LINE_LIMIT = 1024 * 1024
@@ -82,6 +83,7 @@ export const SHAPES = {
   'slow-loris': {
     title: '300 connections that each add to a line little by little, up to 600 kB, and never end it',
     run: slowLoris,
+    ...BUSY,
   },
   nesting: { title: 'a line of 1 MiB of `[`', run: fatal(`${'['.repeat(LINE_LIMIT)}\n`, 'not_json') },
   'lawful-nesting': {

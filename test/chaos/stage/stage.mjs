@@ -144,6 +144,7 @@ export class Stage {
       answered: ledger.answered,
       errors: ledger.errors,
       closed: ledger.closed,
+      abandoned: ledger.abandoned,
       lost: ledger.lost,
       doubled: ledger.doubled,
       misdelivered: ledger.misdelivered,
