@@ -160,6 +160,8 @@ function readField(at: usize, field: usize): usize {
       behind = skipOddString(end)
       isPlain = 0
     } else if (wide) isPlain = isAscii(at, end) ? 1 : 0
+    // An id that stands twice may have been a number the first time.
+    if (slot === 0) store<i32>(cell(NOTE_ID_IS_INTEGER), 0)
   } else if (first === OPEN_OBJECT && load<u32>(field, FIELD_TABLE) !== 0) {
     behind = readObject(at, load<u32>(field, FIELD_TABLE))
   } else {

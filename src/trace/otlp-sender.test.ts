@@ -65,7 +65,7 @@ describe('the sender', () => {
     await expect.poll(() => sender.dropped).toBe(1)
     sender.add(spanNamed('even'))
     await expect.poll(() => namesOf(collector)).toEqual(['even'])
-    expect(states).toEqual([expect.stringContaining('failed'), expect.stringContaining('ok')])
+    await expect.poll(() => states).toEqual([expect.stringContaining('failed'), expect.stringContaining('ok')])
     await sender.close()
   })
 

@@ -67,6 +67,8 @@ class Run {
   readonly #launches: Launches
   readonly #daemon: Daemon
   readonly #edges: Edges
+  /** Connections that came before the workers were started. */
+  #early: (() => void)[] | undefined = []
   readonly #listeners: Listener[] = []
   readonly #startedAtMs = performance.now()
   readonly #reloads = new InTurn(() => this.#reload())
@@ -98,12 +100,14 @@ class Run {
 
   async untilEnd(): Promise<number> {
     await Promise.all([this.#launches.learn(this.#config), this.#openRoom(this.#config)])
-    this.#daemon.start()
     // Before anybody can know that the bus is there.
     this.#watchSignals()
     try {
       await this.#openControl()
       await this.#openDoors()
+      // Nothing runs before all doors are bound (contract 3.1).
+      this.#daemon.start()
+      this.#letIn()
     } catch (error) {
       this.#daemon.apply({ type: 'shutdown', at: 'once' })
       await this.#leave()
@@ -137,9 +141,16 @@ class Run {
       const tcp = { ...door, allowUnauthenticated: doors.allowUnauthenticated }
       this.#listeners.push(await listenTcp({ host, port }, tcp, this.#acceptFor(pool)))
     }
-    const addresses = [...this.#listeners.map(({ address }) => address), ...(doors.stdio ? ['stdio'] : [])]
-    this.#announce(addresses)
-    if (doors.stdio) this.#listeners.push(openStdio(this.#acceptFor(undefined)))
+  }
+
+  /** The workers have been started: whoever has come meanwhile is taken, and the bus is ready. */
+  #letIn(): void {
+    const { stdio } = this.#options.doors
+    const early = this.#early ?? []
+    this.#early = undefined
+    for (const take of early) take()
+    this.#announce([...this.#listeners.map(({ address }) => address), ...(stdio ? ['stdio'] : [])])
+    if (stdio) this.#listeners.push(openStdio(this.#acceptFor(undefined)))
   }
 
   #announce(addresses: readonly string[]): void {
@@ -154,8 +165,14 @@ class Run {
 
   #acceptFor(pool: PoolId | undefined): (socket: Duplex, info: ConnectionInfo) => void {
     return (socket, info) => {
-      const isTaken = this.#edges.guard('a door', () => this.#take(socket, info, pool), false)
-      if (!isTaken) socket.destroy()
+      const take = (): void => {
+        const isTaken = this.#edges.guard('a door', () => this.#take(socket, info, pool), false)
+        if (!isTaken) socket.destroy()
+      }
+      if (this.#early === undefined) return take()
+      // Until it is taken nobody listens to what goes wrong with it.
+      socket.on('error', () => socket.destroy())
+      this.#early.push(take)
     }
   }
 
