@@ -1,9 +1,9 @@
 /** `stdio-bus connect` as a host runs it: a child on its pipes, with an environment of HOME and PATH and nothing else. */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { text } from 'node:stream/consumers'
+import { once } from 'node:events'
 import { busCommand } from '../support/bus.ts'
 import { LineClient } from '../support/line-client.ts'
-import { PATIENCE_MS, within } from '../support/waiting.ts'
+import { eventually, PATIENCE_MS, within } from '../support/waiting.ts'
 import type { Workspace } from '../support/workspace.ts'
 
 export interface Ended {
@@ -16,6 +16,8 @@ export interface Shim {
   readonly host: LineClient
   /** All it said to people, once it has ended. */
   readonly said: Promise<string>
+  /** It has seen that its bus is gone: what it is asked from now on waits for the next one. */
+  hasLostBus(): Promise<unknown>
   /** How it ended. */
   ended(timeoutMs?: number): Promise<Ended>
 }
@@ -35,10 +37,15 @@ export function startShim(workspace: Workspace, ...args: string[]): Shim {
   const child = spawn(command, words, { cwd: workspace.folder, env: strippedEnv(workspace), stdio: 'pipe' })
   workspace.owns(child.pid)
   const exit = new Promise<Ended>((resolve) => child.once('close', (code, signal) => resolve({ code, signal })))
+  let said = ''
+  child.stderr.setEncoding('utf8').on('data', (part: string) => {
+    said += part
+  })
   return {
     child,
     host: new LineClient(child.stdout, child.stdin),
-    said: text(child.stderr),
+    said: once(child.stderr, 'close').then(() => said),
+    hasLostBus: () => eventually('connect to miss its bus', () => said.includes('the bus has gone')),
     ended: (timeoutMs = PATIENCE_MS) => within(timeoutMs, 'connect to end', exit),
   }
 }
