@@ -6,7 +6,18 @@ import { startBus } from '../support/bus.ts'
 import type { LineClient, Message } from '../support/line-client.ts'
 import { config } from '../support/pools.ts'
 import { sharedBus } from '../support/shared-bus.ts'
-import { call, DONE, expectRefusal, heard, hears, mcpPool, shakeHands, unasked } from './mcp-peers.ts'
+import {
+  call,
+  DONE,
+  expectRefusal,
+  heard,
+  hears,
+  mcpPool,
+  settled,
+  shakeHands,
+  timesHeard,
+  unasked,
+} from './mcp-peers.ts'
 
 const REVISION = '2025-03-26'
 const puppet = (more = {}) => config(mcpPool('puppet', { protocol: 'mcp', ...more }))
@@ -118,7 +129,7 @@ describe('answers that come late, or never', () => {
 
 describe('refused', () => {
   const bus = sharedBus({ config: puppet() })
-  const sound = call(1, undefined)
+  const sound = { ...call(1, undefined), params: { name: 'refused' } }
 
   test.each([
     ['an empty array', []],
@@ -130,10 +141,10 @@ describe('refused', () => {
   ])('%s closes the client with bad_envelope; nothing of it reaches a worker', async (_, batch) => {
     verifies('M25-refused')
     const client = await batching(bus())
-    const before = heard(bus()).length
     client.send(batch)
     expectRefusal((await client.untilClosed()).at(-1), 'bad_envelope')
-    expect(heard(bus())).toHaveLength(before)
+    await settled(await batching(bus()))
+    expect(heard(bus()).filter(({ params }) => params?.name === 'refused')).toEqual([])
   })
 
   test('an array in another revision', async () => {
