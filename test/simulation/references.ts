@@ -35,8 +35,9 @@ export function demandNewest(worker: SimWorker, received: Received, cancel: Clie
     if (line === undefined || line.author !== meant.author || named.has(line)) continue
     if (!isSame(line.idRaw, meant.idRaw)) continue
     const isNewer = line.serial > meant.serial && line.serial < cancel.serial
-    // Who has timed out is no more meant, and the worker may not know it yet.
-    if (!isNewer || worker.spec.limits.requestTimeoutMs > 0 || worker.vagueIds.size > 0) continue
+    // Who has timed out, whichever edition of the pool it came under, is no more meant.
+    const mayTimeOut = worker.world.poolsFor(line).some(({ limits }) => limits.requestTimeoutMs > 0)
+    if (!isNewer || mayTimeOut || worker.vagueIds.size > 0) continue
     demand(false, 'nobody else sees it', `${cancel.author} cancels ${line.text}, and ${worker} got ${text}`)
   }
 }
