@@ -192,7 +192,7 @@ export class Owed {
     if (client !== undefined) this.#unlink(request, client)
     if (worker === undefined) return
     worker.outstanding.delete(request.key)
-    worker.ownerless.delete(request)
+    if (client === undefined) worker.ownerless.delete(request)
     if (request.isAwaited) worker.awaitedCount--
     if (request.token !== undefined && worker.tokens.get(request.token) === request) worker.tokens.delete(request.token)
     this.size--

@@ -6,18 +6,7 @@ import { startBus } from '../support/bus.ts'
 import type { LineClient, Message } from '../support/line-client.ts'
 import { config } from '../support/pools.ts'
 import { sharedBus } from '../support/shared-bus.ts'
-import {
-  call,
-  DONE,
-  expectRefusal,
-  heard,
-  hears,
-  mcpPool,
-  settled,
-  shakeHands,
-  timesHeard,
-  unasked,
-} from './mcp-peers.ts'
+import { call, DONE, expectRefusal, heard, hears, mcpPool, settled, shakeHands, unasked } from './mcp-peers.ts'
 
 const REVISION = '2025-03-26'
 const puppet = (more = {}) => config(mcpPool('puppet', { protocol: 'mcp', ...more }))
