@@ -1,0 +1,68 @@
+/**
+ * What a principal may do, as plain data, and the questions that are asked of it (contract 9.6, 9.18, 9.19).
+ *
+ * Who somebody is was judged before; nothing here knows a credential. A pattern means the whole name: `*` is any run of
+ * characters, `?` is one, everything else is itself. Matching takes time in proportion to the name, whatever the pattern.
+ */
+export type Role = 'user' | 'observer' | 'admin'
+
+export interface ToolRights {
+  /** Left out: all that are not denied. */
+  readonly allow?: readonly string[]
+  readonly deny?: readonly string[]
+}
+
+export interface Rights {
+  readonly role: Role
+  /** Patterns of pools and agents; none: nothing. */
+  readonly pools: readonly string[]
+  /** Left out: all tools. */
+  readonly tools?: ToolRights
+  /** So many messages in so long; left out: as many as come. */
+  readonly rate?: { readonly count: number; readonly perMs: number }
+  readonly maxPending?: number
+  readonly maxConnections?: number
+  /** Patterns of the pools whose workers have an environment of this principal's. */
+  readonly environmentFor?: readonly string[]
+}
+
+/** Whoever is on this machine. */
+export const LOCAL_RIGHTS: Rights = { role: 'admin', pools: ['*'] }
+
+export function mayUsePool({ pools }: Rights, pool: string): boolean {
+  return matchesAny(pools, pool)
+}
+
+/** A pattern with `::` means the tool of a pool, one without it a tool of any pool; `deny` wins. */
+export function mayUseTool({ tools }: Rights, pool: string, tool: string): boolean {
+  if (tools === undefined) return true
+  const isMeant = (pattern: string): boolean => matches(pattern, pattern.includes('::') ? `${pool}::${tool}` : tool)
+  return !(tools.deny ?? []).some(isMeant) && (tools.allow ?? ['*']).some(isMeant)
+}
+
+export function matchesAny(patterns: readonly string[], name: string): boolean {
+  return patterns.some((pattern) => matches(pattern, name))
+}
+
+/** Only the last `*` is ever taken up again: what an earlier one matched can stay as it is. */
+export function matches(pattern: string, name: string): boolean {
+  let p = 0
+  let star = -1
+  let mark = 0
+  for (let n = 0; n < name.length; ) {
+    if (pattern[p] === '*') {
+      star = p++
+      mark = n
+    } else if (pattern[p] === '?' || pattern[p] === name[n]) {
+      p++
+      n++
+    } else if (star === -1) {
+      return false
+    } else {
+      p = star + 1
+      n = ++mark
+    }
+  }
+  while (pattern[p] === '*') p++
+  return p === pattern.length
+}
