@@ -4,6 +4,7 @@
  * A row says what must hold, never how it is done, and is cited by at least one test that fails without it.
  */
 import { AIO, OPENAI_AGENT, REGISTRY, TRACES } from './requirements-agents.ts'
+import { CREDENTIALS } from './requirements-credentials.ts'
 import { ACP, MCP } from './requirements-protocols.ts'
 
 /** The bus alone; proved in this folder, so that the suite judges any implementation of the contract. */
@@ -300,7 +301,17 @@ const BUS_AND_PEERS = {
   '7.5-last': 'of two reloads at once the last file wins, and both are answered',
 } as const
 
-const TABLES = { ...BUS, ...BUS_AND_PEERS, ...ACP, ...MCP, ...AIO, ...TRACES, ...OPENAI_AGENT, ...REGISTRY }
+const TABLES = {
+  ...BUS,
+  ...BUS_AND_PEERS,
+  ...ACP,
+  ...MCP,
+  ...AIO,
+  ...TRACES,
+  ...OPENAI_AGENT,
+  ...REGISTRY,
+  ...CREDENTIALS,
+}
 
 export type RequirementId = keyof typeof TABLES
 

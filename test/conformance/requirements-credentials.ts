@@ -1,0 +1,25 @@
+/** How credentials are judged, apart from the doors they come through (clause 9). */
+export const CREDENTIALS = {
+  '9.11-algorithms':
+    'signed tokens: RS, PS and ES of 256 to 512 and Ed25519 are taken; none, HS and all others are not',
+  '9.11-claims': 'signed tokens: iss is exact, aud is among the audience, exp is there and ahead, nbf is past',
+  '9.11-skew': 'signed tokens: clocks may differ by 30 s',
+  '9.11-header': 'signed tokens: an unknown crit is refused; jwk, jku and x5u are not looked at',
+  '9.11-small-rsa': 'signed tokens: RSA keys under 2,048 bits are refused',
+  '9.11-size': 'signed tokens: one over 8 KiB is refused',
+  '9.11-default-audience': 'signed tokens: without an audience the address of the door is meant, and no other door',
+  '9.12-discovery': 'keys: by jwks_url, else by RFC 8414, then OpenID, of the identical issuer',
+  '9.12-https': 'keys: https, and http to loopback only',
+  '9.12-bounds': 'keys: no redirects, 5 s, 256 KiB, 100 keys',
+  '9.12-again': 'keys: read every 10 minutes, and for an unknown kid once in 5 s, failures included',
+  '9.12-away': 'keys: the last set serves 24 h; without a set it is keys_unavailable with when to come again',
+  '9.12-start': 'keys: the start never waits for them',
+  '9.12-kept': 'a good verdict is kept until exp, 10,000 of them',
+  '9.13-first': 'the first rule of map that fits names the principal',
+  '9.13-claims': 'claim is a dotted path; a list, or the words of scope, contain',
+  '9.13-nobody': 'a good token that no rule fits is not_allowed',
+  '9.13-subject': 'a subject counts for itself',
+  '9.14-document': 'the protected-resource document of each door',
+  '9.14-challenge': 'the challenge to whoever was not admitted, with and without oauth',
+  '9.14-scope': 'where another scope of map would do, it is named',
+} as const
