@@ -1,5 +1,10 @@
 /** How credentials are judged, apart from the doors they come through (clause 9). */
 export const CREDENTIALS = {
+  '9.1-anonymous': 'anonymous is everybody without access, and with it whom anonymous describes, or nobody',
+  '9.2-bad-credential': 'a bad credential is refused, never taken for anonymous',
+  '9.5-still-good': 'a credential that was revoked, has expired, or whose rule or principal has gone is good no more',
+  '9.7-alike': 'unknown and revoked tokens read alike; an expired one is told so',
+  '9.10-new-rights': 'whoever is in has the rights of the file as it is now',
   '9.11-algorithms':
     'signed tokens: RS, PS and ES of 256 to 512 and Ed25519 are taken; none, HS and all others are not',
   '9.11-claims': 'signed tokens: iss is exact, aud is among the audience, exp is there and ahead, nbf is past',
@@ -22,4 +27,10 @@ export const CREDENTIALS = {
   '9.14-document': 'the protected-resource document of each door',
   '9.14-challenge': 'the challenge to whoever was not admitted, with and without oauth',
   '9.14-scope': 'where another scope of map would do, it is named',
+  '9.16-subject': 'certificates: CN=, DNS:, URI: and email: with * name a principal; no match needs a token',
+  '9.16-several-names': 'certificates: of several CNs none counts',
+  '9.25-slowed': 'past 10 bad credentials a minute the refusals of an address wait 1 s',
+  '9.25-waiting': '256 refusals of an address wait, more are closed; nothing remembered of addresses is unbounded',
+  '9.25-lines': '10 lines a second tell of refusals, the rest are counted',
+  '9.26-no-credential': 'no credential is in a verdict, an error or a state that is told',
 } as const

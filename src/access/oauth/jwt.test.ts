@@ -4,6 +4,7 @@ import { CompactSign, type CryptoKey, exportSPKI, FlattenedSign, importJWK, type
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { verifies } from '../../../test/conformance/verifies.ts'
 import { AUDIENCE, Issuer, KEYS, makeKey, type SigningKey } from '../../../test/support/issuer.ts'
+import { digestOf } from '../token.ts'
 import { type Judged, MAX_TOKEN_BYTES, type Proof, SignedTokens } from './jwt.ts'
 import { COOL_DOWN_MS, IssuerKeys } from './keys.ts'
 import type { OAuthSettings } from './settings.ts'
@@ -29,7 +30,7 @@ function tokensFor(settings: Partial<OAuthSettings> = {}): SignedTokens {
 }
 
 async function judge(token: string, resource?: string): Promise<Judged> {
-  return tokens.judge({ token, digest: token, resource })
+  return tokens.judge(token, resource)
 }
 
 async function proofOf(token: string): Promise<Proof> {
@@ -321,25 +322,25 @@ describe('what is kept of it', () => {
     verifies('9.12-kept')
     const exp = nowSec() + 100
     const token = await issuer.sign(key, { exp })
-    const presented = { token, digest: 'digest', resource: undefined }
-    const judged = tokens.judge(presented)
+    const judged = tokens.judge(token)
     expect(judged).toBeInstanceOf(Promise)
     await judged
-    expect(tokens.judge(presented)).toEqual({ proof: { rule: READER, subject: 'ann', expiresAtMs: exp * 1_000 } })
+    expect(tokens.judge(token)).toEqual({
+      proof: { rule: READER, subject: 'ann', credential: digestOf(token).slice(0, 8), expiresAtMs: exp * 1_000 },
+    })
     nowMs = exp * 1_000
-    const late = tokens.judge(presented)
+    const late = tokens.judge(token)
     expect(late).toBeInstanceOf(Promise)
     expect(await late).toMatchObject({ proof: { expiresAtMs: (exp + 30) * 1_000 } })
     nowMs = (exp + 30) * 1_000
-    expect(await tokens.judge(presented)).toEqual(EXPIRED)
+    expect(await tokens.judge(token)).toEqual(EXPIRED)
   })
 
   test('of a bad one nothing is kept', async () => {
     verifies('9.12-kept')
     const token = await issuer.sign(key, { aud: 'other' })
-    const presented = { token, digest: 'digest', resource: undefined }
-    await tokens.judge(presented)
-    expect(tokens.judge(presented)).toBeInstanceOf(Promise)
+    await tokens.judge(token)
+    expect(tokens.judge(token)).toBeInstanceOf(Promise)
   })
 
   test('a forged token does not profit from a good one with the same signature or the same claims', async () => {

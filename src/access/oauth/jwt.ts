@@ -15,6 +15,7 @@ import {
 } from 'jose'
 import type { Refusal } from '../identity.ts'
 import { LastUsed } from '../last-used.ts'
+import { digestOf, shortDigest } from '../token.ts'
 import type { IssuerKeys } from './keys.ts'
 import { ruleFor } from './mapping.ts'
 import type { MapRule, OAuthSettings } from './settings.ts'
@@ -31,18 +32,18 @@ const END_OF_TIME_MS = 8.64e15
 export interface Proof {
   readonly rule: MapRule | undefined
   readonly subject: string | undefined
+  /** 8 digits of its digest. */
+  readonly credential: string
   readonly expiresAtMs: number
 }
 
-export type Judged = { readonly proof: Proof } | { readonly refusal: Refusal }
-
-export interface Presented {
-  readonly token: string
-  /** SHA-256, under which its proof is kept. */
-  readonly digest: string
-  /** Whom it must be meant for where the configuration names nobody. */
-  readonly resource: string | undefined
+/** Two dots, and of a size that is looked at. */
+export function isSigned(token: string): boolean {
+  return token.length <= MAX_TOKEN_BYTES && token.split('.').length === 3
 }
+
+type Verified = { readonly proof: Omit<Proof, 'credential'> } | { readonly refusal: Refusal }
+export type Judged = { readonly proof: Proof } | { readonly refusal: Refusal }
 
 class KeysUnavailable extends Error {
   readonly retryAfterMs: number
@@ -64,24 +65,23 @@ export class SignedTokens {
     this.#now = now
   }
 
-  /** At once for a token that was seen before. */
-  judge(presented: Presented): Judged | Promise<Judged> {
-    if (presented.token.length > MAX_TOKEN_BYTES) return UNAUTHENTICATED
-    const place = this.#placeOf(presented)
+  /** At once for a token that was seen before. Where the configuration names no audience, `resource` is it. */
+  judge(token: string, resource?: string): Judged | Promise<Judged> {
+    if (!isSigned(token)) return UNAUTHENTICATED
+    const digest = digestOf(token)
+    // A token for one door proves nothing at another.
+    const place = this.#settings.audience.length > 0 ? digest : `${digest} ${resource}`
     const proof = this.#kept.get(place)
     if (proof !== undefined && proof.expiresAtMs > this.#now()) return { proof }
-    return this.#verify(presented).then((judged) => {
-      if ('proof' in judged) this.#kept.set(place, judged.proof)
-      return judged
+    return this.#verify(token, resource).then((judged) => {
+      if ('refusal' in judged) return judged
+      const proof = { ...judged.proof, credential: shortDigest(digest) }
+      this.#kept.set(place, proof)
+      return { proof }
     })
   }
 
-  /** A token for one door proves nothing at another. */
-  #placeOf({ digest, resource }: Presented): string {
-    return this.#settings.audience.length > 0 ? digest : `${digest} ${resource}`
-  }
-
-  async #verify({ token, resource }: Presented): Promise<Judged> {
+  async #verify(token: string, resource: string | undefined): Promise<Verified> {
     const { issuer, audience } = this.#settings
     const options: JWTVerifyOptions = {
       algorithms: ALGORITHMS,
@@ -129,9 +129,9 @@ export class SignedTokens {
   }
 }
 
-const UNAUTHENTICATED: Judged = { refusal: { reason: 'unauthenticated' } }
+const UNAUTHENTICATED: { readonly refusal: Refusal } = { refusal: { reason: 'unauthenticated' } }
 
-function refusalFor(error: unknown): Judged {
+function refusalFor(error: unknown): { readonly refusal: Refusal } {
   if (error instanceof KeysUnavailable) {
     return { refusal: { reason: 'keys_unavailable', retryAfterMs: error.retryAfterMs } }
   }

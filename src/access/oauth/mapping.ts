@@ -23,10 +23,6 @@ export function scopeThatWouldDo(
   return map.findLast((rule) => isScope(rule) && mayDo(rule.as))?.equals as string | undefined
 }
 
-export function isSameRule(one: MapRule, other: MapRule): boolean {
-  return one.claim === other.claim && one.equals === other.equals && one.as === other.as
-}
-
 function isScope(rule: MapRule): rule is MapRule & { readonly equals: string } {
   return rule.claim === 'scope' && typeof rule.equals === 'string'
 }
