@@ -6,7 +6,7 @@
  */
 export const REGRESSION_EVENTS = 600
 
-export const REGRESSIONS: readonly (readonly [seed: number, what: string])[] = [
+export const REGRESSIONS: readonly (readonly [seed: number, what: string, events?: number])[] = [
   [2, 'who waits for a worker is served before what lies behind it'],
   [2, 'a message that waited dies with its client'],
   [3, 'several members cut from the end of a line leave no comma behind'],
@@ -25,6 +25,7 @@ export const REGRESSIONS: readonly (readonly [seed: number, what: string])[] = [
   [1673, 'nobody is led back to a worker that is just ending'],
   [966447242, 'a message that waited for a lease when its pool was replaced waits for any worker of the new one'],
   [795908315, 'who never introduced itself sees no session of others at an agent, and others see none of its own'],
+  [971665443, 'a cancel that has waited does not mean a request that came after it', 2_000],
   [805580949, 'what waited for a session reaches its owner or nobody, whatever the worker speaks by then'],
 ]
 
