@@ -174,7 +174,8 @@ describe('a signed token', () => {
       ...{ credential: digestOf(token).slice(0, 8), expiresAtMs: exp * 1_000 },
     })
     expect(callerOf(identity)).toBe('dev/ann@corp')
-    expect(judge.ofToken(token)).toEqual({ identity })
+    const again = judge.ofToken(token) as Verdict
+    expect(identityIn(again), 'the same, at once').toBe(identity)
   })
 
   test('that is kept has the rights of now, and none when its principal has gone', async () => {
@@ -265,6 +266,8 @@ describe('a signed token', () => {
     const changes: (Partial<JudgeSettings> | undefined)[] = [
       { oauth: { ...oauth!, map: [{ claim: 'groups', equals: 'x', as: 'guest' }] } },
       { oauth: { ...oauth!, issuer: 'https://127.0.0.1:1' } },
+      { oauth: { ...oauth!, audience: ['other'] } },
+      { oauth: { ...oauth!, audience: [] } },
       undefined,
     ]
     for (const change of changes) {
@@ -274,6 +277,8 @@ describe('a signed token', () => {
     }
     judge.adopt(principalsOf({ dev: { rights: user('a') } }), settings())
     expect(judge.stillHolds(identity)).toEqual(UNAUTHENTICATED)
+    judge.adopt(people(), settings({ oauth: { ...oauth!, audience: [AUDIENCE, 'other'] } }))
+    expect(judge.stillHolds(identity)).toHaveProperty('identity')
     judge.adopt(people(), settings())
     expect(judge.stillHolds({ ...identity })).toHaveProperty('identity')
     nowMs = exp * 1_000

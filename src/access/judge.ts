@@ -47,8 +47,10 @@ export class Judge {
   #settings = OPEN
   #keys: IssuerKeys | undefined
   #tokens: SignedTokens | undefined
-  /** By which rule, and on whose word, somebody was let in who has shown no token of ours. */
-  readonly #admissions = new WeakMap<Identity, { readonly rule: Rule; readonly issuer: string | undefined }>()
+  /** By which rule, and by which settings, somebody was let in who has shown no token of ours. */
+  readonly #admissions = new WeakMap<Identity, { readonly rule: Rule; readonly oauth: OAuthSettings | undefined }>()
+  /** Whoever shows the same signed token again is the same, while the rights are. */
+  readonly #identities = new WeakMap<Proof, Identity>()
 
   constructor(options: Partial<KeysOptions> = {}) {
     this.#options = { now: Date.now, onState: () => {}, ...options }
@@ -141,11 +143,16 @@ export class Judge {
 
   #verdictOf(judged: Judged): Verdict {
     if ('refusal' in judged) return judged
-    const { rule, subject, credential, expiresAtMs }: Proof = judged.proof
-    const rights = rule && this.#principals.byName(rule.as)
-    if (rule === undefined || rights === undefined) return { refusal: this.#nobody() }
+    const { proof } = judged
+    const rights = proof.rule && this.#principals.byName(proof.rule.as)
+    if (proof.rule === undefined || rights === undefined) return { refusal: this.#nobody() }
+    const known = this.#identities.get(proof)
+    if (known?.rights === rights) return this.#unlessExpired(known)
+    const { rule, subject, credential, expiresAtMs } = proof
     const who = { principal: rule.as, ...(subject === undefined ? {} : { subject }) }
-    return this.#admit({ ...who, rights, via: 'jwt', credential, expiresAtMs }, rule)
+    const identity: Identity = { ...who, rights, via: 'jwt', credential, expiresAtMs }
+    this.#identities.set(proof, identity)
+    return this.#admit(identity, rule)
   }
 
   /** A good token of nobody here. */
@@ -155,7 +162,7 @@ export class Judge {
   }
 
   #admit(identity: Identity, rule: Rule): Verdict {
-    this.#admissions.set(identity, { rule, issuer: this.#settings.oauth?.issuer })
+    this.#admissions.set(identity, { rule, oauth: this.#settings.oauth })
     return this.#unlessExpired(identity)
   }
 
@@ -169,11 +176,19 @@ export class Judge {
     const rules: readonly Rule[] = identity.via === 'jwt' ? (oauth?.map ?? []) : certificates
     const known = this.#admissions.get(identity)
     if (known === undefined) return rules.find(({ as }) => as === identity.principal)
-    if (identity.via === 'jwt' && known.issuer !== oauth?.issuer) return undefined
+    if (identity.via === 'jwt' && !isStillMeant(known.oauth, oauth)) return undefined
     return rules.find((rule) => isDeepStrictEqual(rule, known.rule))
   }
 }
 
 function issuerOf({ issuer, jwksUrl }: OAuthSettings): object {
   return { issuer, jwksUrl }
+}
+
+/** Whether whoever was believed, and addressed, by the old settings still is by the new. */
+function isStillMeant(old: OAuthSettings | undefined, now: OAuthSettings | undefined): boolean {
+  if (old === undefined || now === undefined || old.issuer !== now.issuer) return false
+  return old.audience.length === 0
+    ? now.audience.length === 0
+    : old.audience.every((audience) => now.audience.includes(audience))
 }

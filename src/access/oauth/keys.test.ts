@@ -1,4 +1,6 @@
 /** Keys of a real issuer on this machine: where they are found, when they are read, and what happens when they cannot be. */
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { verifies } from '../../../test/conformance/verifies.ts'
@@ -144,11 +146,20 @@ describe('what is not taken for keys', () => {
       response.write('{')
       drips.push(setInterval(() => response.write(' '), 100))
     })
+    // One that takes connections and says nothing: there is not even a handshake.
+    const silent = createServer().listen(0, '127.0.0.1')
+    await once(silent, 'listening')
+    const { port } = silent.address() as AddressInfo
     const startedMs = performance.now()
-    expect(await askFor(start({ jwksUrl: issuer.keysUrl }))).toHaveProperty('retryAfterMs')
+    for (const answer of await Promise.all(
+      [issuer.keysUrl, `https://127.0.0.1:${port}`].map((jwksUrl) => askFor(start({ jwksUrl }))),
+    )) {
+      expect(answer).toHaveProperty('retryAfterMs')
+    }
     expect(performance.now() - startedMs).toBeGreaterThanOrEqual(DOCUMENT_TIMEOUT_MS - 50)
     drips.forEach(clearInterval)
-    expect(told).toEqual([expect.stringContaining('nothing whole within 5 s')])
+    silent.close()
+    expect(told).toEqual(Array(2).fill(expect.stringContaining('nothing whole within 5 s')))
   })
 
   test('256 KiB are read, one byte more is not, packed or plain', async () => {
