@@ -3,7 +3,7 @@ import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { inspect } from 'node:util'
 import fc from 'fast-check'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { verifies } from '../../test/conformance/verifies.ts'
 import { AUDIENCE, Issuer, KEYS, makeKey, type SigningKey } from '../../test/support/issuer.ts'
 import type { Rights } from '../kernel/rights.ts'
@@ -178,6 +178,38 @@ describe('a signed token', () => {
     expect(identityIn(again), 'the same, at once').toBe(identity)
   })
 
+  test('whatever is done to it, it is refused, or proves the same', async () => {
+    verifies('9.2-bad-credential')
+    judge.adopt(people(), settings())
+    const [mine, hers] = await Promise.all([
+      issuer.sign(key, { sub: 'ann' }),
+      issuer.sign(key, { sub: 'root', scope: 'bus:write' }),
+    ])
+    const good = new Map([
+      ['ann', 'guest'],
+      ['root', 'dev'],
+    ])
+    const parts = [...mine.split('.'), ...hers.split('.'), '']
+    const swapped = fc.array(fc.constantFrom(...parts), { minLength: 3, maxLength: 3 }).map((three) => three.join('.'))
+    const changed = fc
+      .record({ token: fc.constantFrom(mine, hers), at: fc.nat(mine.length), cut: fc.nat(3), put: fc.base64String() })
+      .map(({ token, at, cut, put }) => token.slice(0, at) + put.slice(0, 3) + token.slice(at + cut))
+    await fc.assert(
+      fc.asyncProperty(fc.oneof(swapped, changed), async (token) => {
+        const verdict = await judge.ofToken(token)
+        if ('refusal' in verdict) {
+          expect(verdict).toEqual(UNAUTHENTICATED)
+          return
+        }
+        const { principal, subject } = verdict.identity
+        expect(good.get(subject!)).toBe(principal)
+        const like = subject === 'ann' ? mine : hers
+        expect(token.split('.').slice(0, 2)).toEqual(like.split('.').slice(0, 2))
+      }),
+      { numRuns: 1_000 },
+    )
+  })
+
   test('that is kept has the rights of now, and none when its principal has gone', async () => {
     verifies('9.10-new-rights', '9.13-nobody')
     judge.adopt(people(), settings())
@@ -225,6 +257,16 @@ describe('a signed token', () => {
     judge.adopt(people(), settings({ oauth: { issuer: other.url, audience: [AUDIENCE], map: settings().oauth!.map } }))
     expect(await judge.ofToken(token)).toEqual(UNAUTHENTICATED)
     await other.close()
+  })
+
+  test('of an issuer that has been replaced costs no reading any more', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+    judge.adopt(people(), settings())
+    judge.adopt(people(), settings({ oauth: { ...settings().oauth!, jwksUrl: issuer.keysUrl } }))
+    expect(vi.getTimerCount()).toBe(1)
+    judge.adopt(people(), undefined)
+    expect(vi.getTimerCount()).toBe(0)
+    vi.useRealTimers()
   })
 
   test('is for the door as the public knows it where no audience is named', async () => {

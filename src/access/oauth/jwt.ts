@@ -88,7 +88,6 @@ export class SignedTokens {
       issuer,
       audience: audience.length > 0 ? [...audience] : resource === undefined ? [] : [resource],
       clockTolerance: SKEW_SEC,
-      requiredClaims: ['exp'],
       currentDate: new Date(this.#now()),
     }
     let claims: JWTPayload
