@@ -33,7 +33,11 @@ export interface JudgeSettings {
   readonly publicUrl?: string
 }
 
-type Rule = MapRule | CertificateRule
+/** By which rule, and by which settings, somebody was let in who has shown no token of the bus. */
+interface Admission {
+  readonly rule: MapRule | CertificateRule
+  readonly oauth: OAuthSettings | undefined
+}
 
 /** Where nobody is asked who they are. */
 const OPEN: JudgeSettings = { anonymous: { role: 'user', pools: ['*'] }, certificates: [] }
@@ -47,8 +51,7 @@ export class Judge {
   #settings = OPEN
   #keys: IssuerKeys | undefined
   #tokens: SignedTokens | undefined
-  /** By which rule, and by which settings, somebody was let in who has shown no token of ours. */
-  readonly #admissions = new WeakMap<Identity, { readonly rule: Rule; readonly oauth: OAuthSettings | undefined }>()
+  readonly #admissions = new WeakMap<Identity, Admission>()
   /** Whoever shows the same signed token again is the same, while the rights are. */
   readonly #identities = new WeakMap<Proof, Identity>()
 
@@ -99,7 +102,10 @@ export class Judge {
     const { rule, credential, expiresAtMs } = proof
     const rights = this.#principals.byName(rule.as)
     if (rights === undefined) return UNAUTHENTICATED
-    return this.#admit({ principal: rule.as, rights, via: 'certificate', credential, expiresAtMs }, rule)
+    return this.#admit(
+      { principal: rule.as, rights, via: 'certificate', credential, expiresAtMs },
+      { rule, oauth: undefined },
+    )
   }
 
   /**
@@ -114,8 +120,9 @@ export class Judge {
       return 'identity' in verdict && verdict.identity.principal !== identity.principal ? UNAUTHENTICATED : verdict
     }
     const rights = this.#principals.byName(identity.principal)
-    const rule = this.#ruleOf(identity)
-    return rights === undefined || rule === undefined ? UNAUTHENTICATED : this.#admit({ ...identity, rights }, rule)
+    const admission = this.#admissionOf(identity)
+    if (rights === undefined || admission === undefined) return UNAUTHENTICATED
+    return this.#admit({ ...identity, rights }, admission)
   }
 
   /** The scope to ask for by whoever may not do something that others may (contract 9.14). */
@@ -152,7 +159,7 @@ export class Judge {
     const who = { principal: rule.as, ...(subject === undefined ? {} : { subject }) }
     const identity: Identity = { ...who, rights, via: 'jwt', credential, expiresAtMs }
     this.#identities.set(proof, identity)
-    return this.#admit(identity, rule)
+    return this.#admit(identity, { rule, oauth: this.#settings.oauth })
   }
 
   /** A good token of nobody here. */
@@ -161,8 +168,8 @@ export class Judge {
     return { reason: 'not_allowed', ...(scope === undefined ? {} : { scope }) }
   }
 
-  #admit(identity: Identity, rule: Rule): Verdict {
-    this.#admissions.set(identity, { rule, oauth: this.#settings.oauth })
+  #admit(identity: Identity, admission: Admission): Verdict {
+    this.#admissions.set(identity, admission)
     return this.#unlessExpired(identity)
   }
 
@@ -170,14 +177,17 @@ export class Judge {
     return identity.expiresAtMs !== undefined && identity.expiresAtMs <= this.#options.now() ? EXPIRED : { identity }
   }
 
-  /** The rule that let somebody in, if it is still there; for an identity that is a copy, any rule for the same principal. */
-  #ruleOf(identity: Identity): Rule | undefined {
+  /** What let somebody in, if it still would; for an identity that is a copy, any rule for the same principal. */
+  #admissionOf(identity: Identity): Admission | undefined {
     const { oauth, certificates } = this.#settings
-    const rules: readonly Rule[] = identity.via === 'jwt' ? (oauth?.map ?? []) : certificates
+    const rules: readonly Admission['rule'][] = identity.via === 'jwt' ? (oauth?.map ?? []) : certificates
     const known = this.#admissions.get(identity)
-    if (known === undefined) return rules.find(({ as }) => as === identity.principal)
+    if (known === undefined) {
+      const rule = rules.find(({ as }) => as === identity.principal)
+      return rule && { rule, oauth }
+    }
     if (identity.via === 'jwt' && !isStillMeant(known.oauth, oauth)) return undefined
-    return rules.find((rule) => isDeepStrictEqual(rule, known.rule))
+    return rules.some((rule) => isDeepStrictEqual(rule, known.rule)) ? known : undefined
   }
 }
 
