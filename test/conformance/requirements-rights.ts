@@ -5,4 +5,13 @@ export const RIGHTS = {
   '9.20-nameless': 'an entry whose name is missing, twice or no string is hidden',
   '9.20-cache-scope': 'cacheScope public becomes private',
   '9.20-bad-list': 'where a list must be and there is none, or there are two, it is a bad_list',
+
+  '9.23-keys': 'an audit line has every key, in order',
+  '9.23-cut': 'texts of an audit line are cut at 256, and nothing in them breaks it',
+  '9.23-mode': "the audit log is its owner's alone (0600) and is appended to",
+  '9.23-device': 'the audit log can be a device',
+  '9.23-reopened': 'the audit log is opened anew on reload and SIGHUP, and loses nothing by it',
+  '9.23-waits': 'while it cannot be written 1 MiB waits, then lines are lost, counted and logged',
+  '9.23-gap': 'a gap says how many lines were lost, in their place',
+  '9.23-required': 'a required audit log that cannot be written lets no request go on',
 } as const
