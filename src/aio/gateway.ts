@@ -24,10 +24,12 @@ import { oneshotAdapter } from './oneshot-adapter.ts'
 import { callerKey, OpenCalls } from './open-calls.ts'
 import { MAX_DEPTH, Parents } from './parents.ts'
 import type {
+  CallCaller,
   CallEnd,
   Caller,
   ErrorBody,
   GatewayPort,
+  Origin,
   SpawnOneshot,
   TraceIds,
   TraceQueries,
@@ -248,9 +250,9 @@ export class Gateway implements CallHost {
   #record(caller: Caller, envelope: Envelope, bytes: number, agent: AgentSpec | undefined): OpenCall {
     const { ids, traces } = this.#options
     const placement = this.#parents.place(caller, envelope.traceId, envelope.meta)
-    const { parentId, depth, otelTraceId } = placement
+    const { parentId, depth, otelTraceId, origin } = placement
     const traceId = placement.traceId ?? ids.issue()
-    const place = { traceId, callId: ids.allocate(traceId, envelope.id ?? null), depth, otelTraceId }
+    const place = { traceId, callId: ids.allocate(traceId, envelope.id ?? null), depth, otelTraceId, origin }
     this.#parents.remember(place)
     traces.begin({
       traceId,
@@ -266,6 +268,7 @@ export class Gateway implements CallHost {
       input: envelope.params ?? {},
       bytesIn: bytes,
       startedAtMs: this.nowMs(),
+      caller: this.#describeCaller(caller, origin),
       ...(otelTraceId === undefined ? {} : { otelTraceId }),
     })
     const call = new OpenCall(this, caller, envelope, place, agent?.timeoutMs ?? 0)
@@ -274,6 +277,12 @@ export class Gateway implements CallHost {
     this.#parents.made(call, placement.cause)
     if (placement.isOrphan) call.fail(fault('parent_gone'))
     return call
+  }
+
+  #describeCaller({ kind, pool }: Caller, origin: Origin): CallCaller {
+    if (kind === 'client') return { kind, ...origin }
+    const agent = [...this.#agents.values()].find((agent) => agent.type !== 'http' && agent.pool === pool)?.name ?? pool
+    return { kind: 'agent', ...origin, ...(agent === undefined ? {} : { agent }) }
   }
 
   #refusalOf(call: OpenCall, agent: AgentSpec, bytes: number): ErrorBody | undefined {

@@ -10,10 +10,18 @@ export interface ErrorBody {
   readonly data?: unknown
 }
 
+/** Whose a call is in the end: the principal and the connection at its root. */
+export interface Origin {
+  readonly principal: string
+  readonly client?: number
+}
+
 /** Who asked: a client connection or a worker process (slot.generation). */
 export interface Caller {
   readonly kind: 'client' | 'worker'
   readonly key: string
+  /** Of a client; left out: whoever is on this machine. */
+  readonly origin?: Origin
   /** Its door lets in this machine's own programs only. */
   readonly isLocal?: boolean
   readonly pool?: string
@@ -86,6 +94,11 @@ export interface OneshotEnd {
 
 export type SpawnOneshot = (pool: string, signal: AbortSignal) => OneshotProcess
 
+export interface CallCaller extends Origin {
+  readonly kind: 'client' | 'agent'
+  readonly agent?: string
+}
+
 export interface CallStart {
   readonly traceId: string
   readonly callId: number
@@ -101,6 +114,7 @@ export interface CallStart {
   readonly input: unknown
   readonly bytesIn: number
   readonly startedAtMs: number
+  readonly caller: CallCaller
   /** The trace id of an inbound `traceparent`, 32 hexadecimal digits. */
   readonly otelTraceId?: string
 }

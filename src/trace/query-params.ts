@@ -7,6 +7,8 @@ export interface ListFilter {
   readonly agent?: string
   readonly method?: string
   readonly protocol?: string
+  /** A principal. */
+  readonly caller?: string
   readonly status?: TraceStatus
   readonly sinceMs?: number
   readonly untilMs?: number
@@ -50,6 +52,7 @@ const READERS: Record<string, { to: string; read: Reader; allowed: string }> = {
   agent: { to: 'agent', read: readText, allowed: 'a name' },
   method: { to: 'method', read: readText, allowed: 'a method name' },
   protocol: { to: 'protocol', read: readText, allowed: 'aio, acp or mcp' },
+  caller: { to: 'caller', read: readText, allowed: 'the name of a principal' },
   status: {
     to: 'status',
     read: (value) => STATUSES.get(value) ?? REFUSED,
@@ -69,7 +72,7 @@ const READERS: Record<string, { to: string; read: Reader; allowed: string }> = {
   },
 }
 
-const LIST_KEYS = ['agent', 'method', 'protocol', 'status', 'since', 'until', 'limit', 'cursor']
+const LIST_KEYS = ['agent', 'method', 'protocol', 'caller', 'status', 'since', 'until', 'limit', 'cursor']
 const RANGE_KEYS = ['since', 'until']
 const PART_KEYS = ['limit', 'cursor']
 

@@ -4,7 +4,7 @@
  * It holds the same records as the queue and makes no copies. Payloads are cleaned when somebody asks, not before.
  */
 
-import { roundMs, traceStatus } from './document.ts'
+import { parseCaller, roundMs, traceStatus } from './document.ts'
 import { takePage } from './page.ts'
 import type { AgentSum, TraceSource } from './query.ts'
 import type { ListFilter, TimeRange, TracePart } from './query-params.ts'
@@ -181,9 +181,10 @@ function matchesTrace(row: TraceRow, filter: ListFilter): boolean {
   return row.started_at >= (filter.sinceMs ?? 0) && row.started_at < (filter.untilMs ?? Number.POSITIVE_INFINITY)
 }
 
-function matchesCall(row: CallRow, { agent, method, protocol }: ListFilter): boolean {
+function matchesCall(row: CallRow, { agent, method, protocol, caller }: ListFilter): boolean {
   if (agent !== undefined && row.agent !== agent) return false
   if (method !== undefined && row.method !== method && row.native_method !== method) return false
+  if (caller !== undefined && parseCaller(row.caller)?.principal !== caller) return false
   return protocol === undefined || row.protocol === protocol
 }
 

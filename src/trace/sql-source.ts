@@ -80,7 +80,7 @@ function traceConditions(filter: ListFilter): { conditions: string[]; values: Sq
     filter.untilMs ?? Number.MAX_SAFE_INTEGER,
   ]
   if (filter.status !== undefined) conditions.push(STATUS_CONDITION[filter.status])
-  if (filter.method !== undefined || filter.protocol !== undefined) {
+  if (filter.method !== undefined || filter.protocol !== undefined || filter.caller !== undefined) {
     const call = callConditions(filter)
     conditions.push(`EXISTS (SELECT 1 FROM calls c WHERE ${call.conditions.join(' AND ')})`)
     values.push(...call.values)
@@ -98,6 +98,8 @@ function callConditions(filter: ListFilter): { conditions: string[]; values: Sql
   if (filter.method !== undefined) values.push(filter.method, filter.method)
   if (filter.protocol !== undefined) conditions.push('c.protocol = ?')
   if (filter.protocol !== undefined) values.push(filter.protocol)
+  if (filter.caller !== undefined) conditions.push("json_extract(c.caller, '$.principal') = ?")
+  if (filter.caller !== undefined) values.push(filter.caller)
   return { conditions, values }
 }
 

@@ -14,4 +14,10 @@ export const RIGHTS = {
   '9.23-waits': 'while it cannot be written 1 MiB waits, then lines are lost, counted and logged',
   '9.23-gap': 'a gap says how many lines were lost, in their place',
   '9.23-required': 'a required audit log that cannot be written lets no request go on',
+
+  '9.24-caller': 'a trace says of every call who made it, and is found by the principal',
+  '9.24-calls': 'what an agent calls in turn keeps the principal of the call at the root',
+  '9.24-traffic': 'so does what an agent does for a request that passes through',
+  '9.24-otlp': 'exported spans name the principal',
+  '9.24-migration': 'a store of an earlier version keeps its calls and takes callers',
 } as const

@@ -13,7 +13,7 @@ import type { BusConfig } from '../../config/bus-config.ts'
 import { ControlError, type ControlMethods } from '../../console/control-server.ts'
 import type { Action, CallerId } from '../../kernel/events.ts'
 import type { Observed } from '../../kernel/observation.ts'
-import type { PoolSpec } from '../../kernel/vocabulary.ts'
+import { LOCAL, type PoolSpec } from '../../kernel/vocabulary.ts'
 import type { WorkerProcess } from '../../process/worker-process.ts'
 import { traceControlMethods } from '../../trace/control-methods.ts'
 import { TrafficObserver } from '../../trace/observer.ts'
@@ -201,5 +201,6 @@ function poolsOf({ bus }: BusConfig): ReadonlyMap<string, PoolSpec> {
 
 function callerOf(from: CallerId): Caller {
   if (from.kind === 'worker') return { kind: 'worker', key: keyOf(from), pool: from.pool }
-  return { kind: 'client', key: String(from.client), isLocal: from.isLocal }
+  const { client, isLocal, principal = LOCAL } = from
+  return { kind: 'client', key: String(client), isLocal, origin: { principal, client } }
 }
