@@ -23,6 +23,7 @@ import { BUS, HELP } from './names.ts'
 import { oneshotAdapter } from './oneshot-adapter.ts'
 import { callerKey, OpenCalls } from './open-calls.ts'
 import { MAX_DEPTH, Parents } from './parents.ts'
+import { allowedAgents, forbiddenTool, hideTools } from './permissions.ts'
 import type {
   CallCaller,
   CallEnd,
@@ -207,24 +208,28 @@ export class Gateway implements CallHost {
   async #answerBus(caller: Caller, envelope: Envelope): Promise<void> {
     const { id, method, params, traceId } = envelope
     if (id === undefined) return
-    const answer = await answerBus(this.#busContext(), caller, method, params)
+    const answer = await answerBus(this.#busContext(caller), caller, method, params)
     const echo = traceId === undefined || this.#isStrict(caller) ? {} : { trace_id: traceId }
     this.#port.reply(caller, { jsonrpc: '2.0', id, ...answer, ...echo })
   }
 
-  #busContext(): BusContext {
+  #busContext({ permissions }: Caller): BusContext {
     const { ids, queries, remoteQueries = false } = this.#options
     const workers = (agent: AgentSpec): number =>
       agent.type === 'http' ? 0 : (this.#port.workers?.(agent.pool) ?? agent.instances)
-    return { agents: this.#agents, ids, queries, remoteQueries, workers, broke: (error) => this.broke(error) }
+    const agents = allowedAgents(permissions, this.#agents)
+    return { agents, ids, queries, remoteQueries, workers, broke: (error) => this.broke(error) }
   }
 
   #call(caller: Caller, envelope: Envelope, bytes: number): void {
-    const agent = this.#agents.get(envelope.agent)
+    // Not even the trace, which its caller may read, tells whether there is one that it may not use.
+    const isAllowed = caller.permissions?.mayUseAgent(envelope.agent) ?? true
+    const agent = isAllowed ? this.#agents.get(envelope.agent) : undefined
     const call = this.#record(caller, envelope, bytes, agent)
+    if (!isAllowed) return call.fail(fault('not_allowed', { agent: envelope.agent }))
     if (agent === undefined) {
-      call.fail(fault('unknown_agent', { agent: envelope.agent, known: [...this.#agents.keys()] }))
-      return
+      const known = [...allowedAgents(caller.permissions, this.#agents).keys()]
+      return call.fail(fault('unknown_agent', { agent: envelope.agent, known }))
     }
     if (!call.isOpen) return
     const refusal = this.#refusalOf(call, agent, bytes)
@@ -241,9 +246,10 @@ export class Gateway implements CallHost {
       this.#parents.traceparent(place),
     )
     const isHelp = envelope.method === HELP
-    call.begin((outcome) =>
-      isHelp ? this.#answerHelp(call, agent, adapter, invocation, outcome) : adapter(invocation, outcome),
-    )
+    call.begin((outcome) => {
+      const shown = hideTools(call.caller.permissions, envelope, outcome)
+      return isHelp ? this.#answerHelp(call, agent, adapter, invocation, shown) : adapter(invocation, shown)
+    })
   }
 
   /** Gives the call its place in the graph and its row in the trace. */
@@ -288,6 +294,9 @@ export class Gateway implements CallHost {
   #refusalOf(call: OpenCall, agent: AgentSpec, bytes: number): ErrorBody | undefined {
     const { maxPendingPerCaller = MAX_PENDING_PER_CALLER } = this.#options
     if (this.#draining) return fault('shutting_down')
+    const { permissions } = call.caller
+    const tool = permissions === undefined ? undefined : forbiddenTool(permissions, call.envelope)
+    if (tool !== undefined) return fault('not_allowed', { agent: agent.name, tool })
     if (bytes > agent.maxPayloadBytes) return fault('payload_too_large', { bytes, limit: agent.maxPayloadBytes })
     if (call.place.depth > MAX_DEPTH) return fault('too_deep', { limit: MAX_DEPTH })
     const tooMany = this.#open.count(call.caller) > maxPendingPerCaller

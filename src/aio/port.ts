@@ -16,12 +16,23 @@ export interface Origin {
   readonly client?: number
 }
 
+/** What a caller may use, by name; whoever knows the principals answers. */
+export interface Permissions {
+  /** Some tools or methods may be hidden: what is no proper name then is hidden too. */
+  readonly areToolsJudged: boolean
+  mayUseAgent(agent: string): boolean
+  /** Methods of agents that are programs are their tools. */
+  mayUseTool(agent: string, tool: string): boolean
+}
+
 /** Who asked: a client connection or a worker process (slot.generation). */
 export interface Caller {
   readonly kind: 'client' | 'worker'
   readonly key: string
   /** Of a client; left out: whoever is on this machine. */
   readonly origin?: Origin
+  /** Of a client; left out: it may use everything. What agents call in turn is not judged again. */
+  readonly permissions?: Permissions
   /** Its door lets in this machine's own programs only. */
   readonly isLocal?: boolean
   readonly pool?: string

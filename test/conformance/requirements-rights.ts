@@ -1,5 +1,14 @@
 /** What a principal may do and what is left of it (clause 9), as data; an id begins with its clause of `docs/spec.md`. */
 export const RIGHTS = {
+  '9.18-agents': 'an agent that a principal may not use is not_allowed, existing or not',
+  '9.18-named': 'help, agents.list and errors name allowed agents only',
+  '9.18-in-turn': 'what agents call in turn is not judged again and keeps its caller',
+
+  '9.19-aio': 'with rules for tools, calls of agents are judged by their tool or method; help and lists are free',
+  '9.19-twice': 'a call that names its tool twice is refused',
+
+  '9.20-aio': 'tools.list of an agent loses hidden tools, in the trace too; no list is bad_list',
+  '9.20-help': 'help of an agent loses hidden tools and methods, remembered or not',
   '9.20-hidden': "hidden tools are taken out of the answer to tools/list, wherever they stand, and no other tool's",
   '9.20-bytes': 'every other byte of the list stays as it was',
   '9.20-nameless': 'an entry whose name is missing, twice or no string is hidden',

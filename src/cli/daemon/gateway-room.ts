@@ -13,6 +13,7 @@ import type { BusConfig } from '../../config/bus-config.ts'
 import { ControlError, type ControlMethods } from '../../console/control-server.ts'
 import type { Action, CallerId } from '../../kernel/events.ts'
 import type { Observed } from '../../kernel/observation.ts'
+import type { Rights } from '../../kernel/rights.ts'
 import { LOCAL, type PoolSpec } from '../../kernel/vocabulary.ts'
 import type { WorkerProcess } from '../../process/worker-process.ts'
 import { traceControlMethods } from '../../trace/control-methods.ts'
@@ -26,6 +27,7 @@ import { absent, type Launches } from './launches.ts'
 import type { Log } from './log.ts'
 import { OddIds } from './odd-ids.ts'
 import { Oneshots } from './oneshot.ts'
+import { namesToolTwice, permissionsOf } from './permissions.ts'
 
 export interface TraceStatus {
   readonly state: 'ok' | 'failed'
@@ -38,6 +40,8 @@ export interface RoomOptions {
   readonly config: BusConfig
   readonly log: Log
   readonly edges: Edges
+  /** What the caller may do; undefined: everything. Without it nobody is asked. */
+  readonly rightsOf?: (from: CallerId) => Rights | undefined
 }
 
 type CallAction = Extract<Action, { do: 'call' }>
@@ -64,12 +68,14 @@ export class GatewayRoom {
   readonly #log: Log
   readonly #edges: Edges
   readonly #daemon: Doorway
+  readonly #rightsOf: NonNullable<RoomOptions['rightsOf']>
   #config: BusConfig
   #pools: ReadonlyMap<string, PoolSpec>
   #answerAll: () => void = () => {}
 
-  constructor({ daemon, launches, config, log, edges }: RoomOptions, tracing: Tracing) {
+  constructor({ daemon, launches, config, log, edges, rightsOf }: RoomOptions, tracing: Tracing) {
     this.#tracing = tracing
+    this.#rightsOf = rightsOf ?? (() => undefined)
     this.#log = log
     this.#edges = edges
     this.#daemon = daemon
@@ -101,7 +107,8 @@ export class GatewayRoom {
   }
 
   take(call: CallAction): void {
-    const caller = callerOf(call.from)
+    const rights = this.#rightsOf(call.from)
+    const caller = callerOf(call.from, rights === undefined ? {} : { permissions: permissionsOf(rights) })
     const message = JSON.parse(call.bytes.utf8Slice()) as Record<string, unknown>
     try {
       this.#receive(call, caller, message)
@@ -114,6 +121,8 @@ export class GatewayRoom {
   #receive({ bytes, oddId }: CallAction, caller: Caller, message: Record<string, unknown>): void {
     if (oddId !== undefined) message['id'] = this.#odd.lend(caller.key, oddId)
     if (isNestedTooDeep(bytes)) this.#gateway.refuse(caller, message, fault('too_nested', { limit: MAX_NESTING }))
+    else if (caller.permissions?.areToolsJudged && namesToolTwice(bytes))
+      this.#gateway.refuse(caller, message, fault('not_allowed', { agent: String(message['method']).split('::')[0] }))
     else this.#gateway.receive(caller, message, bytes.length)
   }
 
@@ -199,8 +208,8 @@ function poolsOf({ bus }: BusConfig): ReadonlyMap<string, PoolSpec> {
   return new Map(bus.pools.map((pool) => [pool.id, pool]))
 }
 
-function callerOf(from: CallerId): Caller {
+function callerOf(from: CallerId, more: Pick<Caller, 'permissions'> = {}): Caller {
   if (from.kind === 'worker') return { kind: 'worker', key: keyOf(from), pool: from.pool }
   const { client, isLocal, principal = LOCAL } = from
-  return { kind: 'client', key: String(client), isLocal, origin: { principal, client } }
+  return { kind: 'client', key: String(client), isLocal, origin: { principal, client }, ...more }
 }

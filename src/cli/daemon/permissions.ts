@@ -1,0 +1,27 @@
+/**
+ * The rights of a principal as the gateway asks for them (contract 9.18, 9.19).
+ *
+ * The gateway reads a message as an object, in which of two members with the same key one is lost; whether a call names its
+ * tool twice is seen here, on its bytes.
+ */
+import { TOOL_KEYS } from '../../aio/mcp-translate.ts'
+import type { Permissions } from '../../aio/port.ts'
+import { mayUsePool, mayUseTool, type Rights } from '../../kernel/rights.ts'
+import { hasKey, memberOf, membersOf } from '../../wire/json-array.ts'
+
+/** An observer sends nothing to an agent. */
+export function permissionsOf(rights: Rights): Permissions {
+  return {
+    areToolsJudged: rights.tools !== undefined,
+    mayUseAgent: (agent) => rights.role !== 'observer' && mayUsePool(rights, agent),
+    mayUseTool: (agent, tool) => mayUseTool(rights, agent, tool),
+  }
+}
+
+/** `line` is a message that was proved to be JSON. */
+export function namesToolTwice(line: Buffer): boolean {
+  const params = memberOf(line, 0, line.length, 'params')
+  if (params === undefined) return false
+  const members = [...membersOf(line, params.start, params.end)]
+  return TOOL_KEYS.some((key) => members.filter((member) => hasKey(line, member, key)).length > 1)
+}
