@@ -5,7 +5,7 @@
  * Every call it accepts is in the trace from beginning to end, refused ones too; only a message without a proper name or
  * trace id is merely counted (spec N3).
  */
-import type { Adapter, Cancel, Invocation, Outcome } from './adapter.ts'
+import { type Adapter, type Cancel, type Invocation, type Outcome, wholeOutcome } from './adapter.ts'
 import type { AgentSpec } from './agent-spec.ts'
 import type { Answer } from './answers.ts'
 import { answerBus, type BusContext } from './bus-methods.ts'
@@ -309,17 +309,11 @@ export class Gateway implements CallHost {
       outcome.settle({ result: cached }, { bytes: 0 })
       return () => {}
     }
-    return askHelp(agent, adapter, invocation, {
-      sent: (worker) => outcome.sent(worker),
-      partial: () => {},
-      room: () => undefined,
-      fail: (error, traceOnly) => outcome.fail(error, traceOnly),
-      broke: (error) => outcome.broke(error),
-      settle: (answer, settlement) => {
-        if ('result' in answer) this.#help.set(agent.name, answer.result, call.worker, this.nowMs())
-        outcome.settle(answer, settlement)
-      },
+    const remembered = wholeOutcome(outcome, (answer, settlement) => {
+      if ('result' in answer) this.#help.set(agent.name, answer.result, call.worker, this.nowMs())
+      outcome.settle(answer, settlement)
     })
+    return askHelp(agent, adapter, invocation, remembered)
   }
 
   /** An agent that stays as it was keeps its adapter: those who wait for their turn there keep their places. */

@@ -4,7 +4,7 @@
  * It knows no principal and no pattern: it is told by name. What is judged is what is sent, and what is hidden is hidden
  * before the trace is told, which its caller may read too.
  */
-import type { Outcome } from './adapter.ts'
+import { type Outcome, wholeOutcome } from './adapter.ts'
 import { fault } from './faults.ts'
 import { isObject, type JsonObject, objectOr } from './json-object.ts'
 import { MCP_METHODS, TOOL_KEYS } from './mcp-translate.ts'
@@ -50,20 +50,12 @@ export function hideTools(permissions: Permissions | undefined, wanted: Wanted, 
   if (!permissions?.areToolsJudged || (method !== HELP && method !== LIST_TOOLS)) return outcome
   const isShown = (tool: string): boolean => permissions.mayUseTool(agent, tool)
   const hide = method === HELP ? shownHelp : shownList
-  return {
-    sent: (worker) => outcome.sent(worker),
-    // A list in parts would have to be hidden in parts.
-    partial: () => {},
-    room: () => undefined,
-    fail: (error, traceOnly) => outcome.fail(error, traceOnly),
-    broke: (error) => outcome.broke(error),
-    settle: (answer, settlement) => {
-      const result = 'result' in answer ? hide(answer.result, isShown) : undefined
-      if ('error' in answer) outcome.settle(answer, settlement)
-      else if (result === undefined) outcome.fail(fault('bad_list', { agent }))
-      else outcome.settle({ result }, settlement)
-    },
-  }
+  return wholeOutcome(outcome, (answer, settlement) => {
+    const result = 'result' in answer ? hide(answer.result, isShown) : undefined
+    if ('error' in answer) outcome.settle(answer, settlement)
+    else if (result === undefined) outcome.fail(fault('bad_list', { agent }))
+    else outcome.settle({ result }, settlement)
+  })
 }
 
 type IsShown = (tool: string) => boolean
