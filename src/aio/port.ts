@@ -20,6 +20,11 @@ export interface Origin {
 export interface Permissions {
   /** Some tools or methods may be hidden: what is no proper name then is hidden too. */
   readonly areToolsJudged: boolean
+  /**
+   * What every question about traces is narrowed by: parameters that replace those of the caller. Left out: it is asked as
+   * anybody, which the door and the configuration decide.
+   */
+  readonly traceScope?: Readonly<Record<string, unknown>>
   mayUseAgent(agent: string): boolean
   /** Methods of agents that are programs are their tools. */
   mayUseTool(agent: string, tool: string): boolean

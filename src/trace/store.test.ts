@@ -311,6 +311,46 @@ describe.each([
     expect(followed.slice(0, 2)).toEqual([alice, agent])
   })
 
+  it('9.6 is seen by a principal only if all of it is its own, or of its agents', async () => {
+    verifies('9.6-traces')
+    const store = await open(where)
+    const by = (principal: string) => ({ kind: 'client', principal, client: 1 }) as const
+    const tell = (traceId: string, callId: number, principal: string, agent: string): void => {
+      store.begin(callStart({ traceId, callId, agent, caller: by(principal) }))
+      store.end(callEnd({ traceId, callId }))
+    }
+    tell('T1', 1, 'alice', 'reader')
+    tell('T2', 1, 'bob', 'reader')
+    // Whoever guesses the id of a trace before it is given out began it, and sees nothing by that.
+    tell('T3', 1, 'bob', 'reader')
+    tell('T3', 2, 'alice', 'writer')
+    store.begin(callStart({ traceId: 'T4', agent: 'writer' }))
+    const seen = async (scope: object) => {
+      const list = (await ask(store, 'list', scope)).traces.map((trace: { trace_id: string }) => trace.trace_id)
+      const got = []
+      for (const traceId of ['T4', 'T3', 'T2', 'T1'])
+        for (const method of ['get', 'export'] as const) {
+          const answer = await ask(store, method, { trace_id: traceId, ...scope })
+          if (answer.fault?.data.reason !== 'unknown_trace') got.push(answer.trace_id)
+        }
+      expect(got).toEqual(list.flatMap((traceId: string) => [traceId, traceId]))
+      expect((await ask(store, 'export', { trace_id: 'T3', format: 'otlp-json', ...scope })).fault === undefined).toBe(
+        list.includes('T3'),
+      )
+      return [list, (await ask(store, 'stats', scope)).total]
+    }
+    expect(await seen({})).toEqual([['T4', 'T3', 'T2', 'T1'], 5])
+    expect(await seen({ only_caller: 'alice' })).toEqual([['T1'], 1])
+    expect(await seen({ only_caller: 'bob' })).toEqual([['T2'], 1])
+    expect(await seen({ only_caller: 'nobody' })).toEqual([[], 0])
+    expect(await seen({ only_agents: ['reader'] })).toEqual([['T2', 'T1'], 2])
+    expect(await seen({ only_agents: ['writer', 'reader'] })).toEqual([['T4', 'T3', 'T2', 'T1'], 5])
+    expect(await seen({ only_agents: [] })).toEqual([[], 0])
+    expect(await ask(store, 'stats', { only_agents: 'reader' })).toMatchObject({
+      fault: { data: { reason: 'bad_param' } },
+    })
+  })
+
   it('is counted per agent', async () => {
     const store = await open(where)
     store.begin(callStart())

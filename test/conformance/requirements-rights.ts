@@ -1,5 +1,7 @@
 /** What a principal may do and what is left of it (clause 9), as data; an id begins with its clause of `docs/spec.md`. */
 export const RIGHTS = {
+  '9.6-traces': 'a user sees traces that are all its own, an observer those of its pools, whatever they ask for',
+
   '9.18-agents': 'an agent that a principal may not use is not_allowed, existing or not',
   '9.18-named': 'help, agents.list and errors name allowed agents only',
   '9.18-in-turn': 'what agents call in turn is not judged again and keeps its caller',

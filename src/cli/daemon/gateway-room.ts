@@ -44,6 +44,9 @@ export interface RoomOptions {
   readonly rightsOf?: (from: CallerId) => Rights | undefined
 }
 
+/** Whoever came without a credential. */
+const ANONYMOUS = 'anonymous'
+
 type CallAction = Extract<Action, { do: 'call' }>
 
 export async function openGatewayRoom(options: RoomOptions): Promise<GatewayRoom> {
@@ -107,8 +110,7 @@ export class GatewayRoom {
   }
 
   take(call: CallAction): void {
-    const rights = this.#rightsOf(call.from)
-    const caller = callerOf(call.from, rights === undefined ? {} : { permissions: permissionsOf(rights) })
+    const caller = callerOf(call.from, this.#permissionsOf(call.from))
     const message = JSON.parse(call.bytes.utf8Slice()) as Record<string, unknown>
     try {
       this.#receive(call, caller, message)
@@ -124,6 +126,14 @@ export class GatewayRoom {
     else if (caller.permissions?.areToolsJudged && namesToolTwice(bytes))
       this.#gateway.refuse(caller, message, fault('not_allowed', { agent: String(message['method']).split('::')[0] }))
     else this.#gateway.receive(caller, message, bytes.length)
+  }
+
+  #permissionsOf(from: CallerId): Pick<Caller, 'permissions'> {
+    const rights = from.kind === 'client' ? this.#rightsOf(from) : undefined
+    if (rights === undefined || from.kind !== 'client') return {}
+    const { principal = LOCAL } = from
+    const names = (): string[] => [...this.#pools.keys(), ...this.#config.agents.map(({ name }) => name)]
+    return { permissions: permissionsOf(rights, { principal: principal === ANONYMOUS ? undefined : principal, names }) }
   }
 
   cancel(from: CallerId, id: string | number): void {

@@ -6,16 +6,30 @@
  */
 import { TOOL_KEYS } from '../../aio/mcp-translate.ts'
 import type { Permissions } from '../../aio/port.ts'
-import { mayUsePool, mayUseTool, type Rights } from '../../kernel/rights.ts'
+import { mayUsePool, mayUseTool, type Rights, type Role } from '../../kernel/rights.ts'
 import { hasKey, memberOf, membersOf } from '../../wire/json-array.ts'
 
+/** Who has the rights: what it is recorded as, or nobody in particular; and the pools and agents that there are. */
+export interface Holder {
+  readonly principal: string | undefined
+  readonly names: () => readonly string[]
+}
+
 /** An observer sends nothing to an agent. */
-export function permissionsOf(rights: Rights): Permissions {
+export function permissionsOf(rights: Rights, holder: Holder): Permissions {
   return {
     areToolsJudged: rights.tools !== undefined,
+    ...(holder.principal === undefined ? {} : { traceScope: TRACE_SCOPES[rights.role](rights, holder) }),
     mayUseAgent: (agent) => rights.role !== 'observer' && mayUsePool(rights, agent),
     mayUseTool: (agent, tool) => mayUseTool(rights, agent, tool),
   }
+}
+
+/** A user sees what is all its own, an observer what is all of its pools (contract 9.6). */
+const TRACE_SCOPES: Readonly<Record<Role, (rights: Rights, holder: Holder) => Readonly<Record<string, unknown>>>> = {
+  user: (_rights, { principal }) => ({ only_caller: principal }),
+  observer: (rights, { names }) => ({ only_agents: names().filter((name) => mayUsePool(rights, name)) }),
+  admin: () => ({}),
 }
 
 /** `line` is a message that was proved to be JSON. */
