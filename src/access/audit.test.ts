@@ -67,12 +67,12 @@ afterEach(async () => {
   rmSync(folder, { recursive: true })
 })
 
-function open(options: { readonly isRequired?: boolean; readonly path?: string } = {}): AuditLog {
+function open(options: { isRequired?: boolean; path?: string; closeMs?: number } = {}): AuditLog {
   const audit = new AuditLog({
     file: options.path ?? file,
     isRequired: options.isRequired ?? false,
     log: (_level, text) => logged.push(text),
-    times: { batchMs: 1, retryMs: 5, fullPipeMs: 1, closeMs: 50 },
+    times: { batchMs: 1, retryMs: 5, fullPipeMs: 1, closeMs: options.closeMs ?? 20_000 },
   })
   opened.push(audit)
   return audit
@@ -173,7 +173,7 @@ describe('the file', () => {
   it('9.23 is never reached through a link', async () => {
     const target = join(folder, 'target')
     symlinkSync(target, file)
-    const audit = open({ isRequired: true })
+    const audit = open({ isRequired: true, closeMs: 20 })
     audit.write(numbered(1))
     expect(audit.isAvailable).toBe(false)
     expect(audit.status).toMatchObject({ state: 'failed', reason: expect.stringContaining('symbolic link') })
@@ -281,6 +281,36 @@ describe('what cannot be written', () => {
     ])
   })
 
+  it('9.23 once a line is lost all are, until the gap is told', async () => {
+    mkdirSync(file)
+    const audit = open()
+    let kept = 0
+    for (; audit.status.waitingBytes < MAX_WAITING_BYTES - 1_000; kept++) audit.write(numbered(kept))
+    audit.write({ event: 'call', method: '\u0001'.repeat(256), tool: '\u0001'.repeat(256) })
+    expect(audit.status.lost).toBe(1)
+    audit.write(numbered(kept))
+    expect(audit.status.lost).toBe(2)
+    rmdirSync(file)
+    await until(() => expect(audit.status).toMatchObject({ state: 'ok', waitingBytes: 0 }))
+    expect(linesOf(file)).toHaveLength(kept + 1)
+  })
+
+  it('9.23 of a burst that cannot be written no more than the bound is kept', async () => {
+    const audit = open({ path: '/dev/full' })
+    const count = 20_000
+    for (let n = 0; n < count; n++) audit.write(numbered(n))
+    expect(audit.status).toMatchObject({ lost: 0, state: 'ok' })
+    await until(() => expect(audit.status.state).toBe('failed'))
+    const { lost, waitingBytes } = audit.status
+    expect(waitingBytes).toBeLessThanOrEqual(MAX_WAITING_BYTES)
+    audit.reopen({ file, isRequired: false })
+    await until(() => expect(audit.status).toMatchObject({ state: 'ok', waitingBytes: 0 }))
+    const lines = linesOf(file)
+    expect(lines.slice(0, -1).every(isNumbered)).toBe(true)
+    expect(lines.at(-1)).toMatchObject({ event: 'gap', reason: `${lost} lines` })
+    expect(lines.length - 1 + lost).toBe(count)
+  })
+
   it('9.23 a required log that cannot be opened lets nothing go on, until it can', async () => {
     verifies('9.23-required')
     mkdirSync(file)
@@ -347,7 +377,7 @@ describe('what cannot be written', () => {
   })
 
   it('9.23 the end of the bus waits for it no longer than a moment', async () => {
-    const audit = open({ path: '/dev/full' })
+    const audit = open({ path: '/dev/full', closeMs: 20 })
     audit.write(numbered(0))
     await audit.close()
     expect(audit.status.lost).toBe(1)
