@@ -6,6 +6,7 @@
 import { AIO, OPENAI_AGENT, REGISTRY, TRACES } from './requirements-agents.ts'
 import { CREDENTIALS } from './requirements-credentials.ts'
 import { ACP, MCP } from './requirements-protocols.ts'
+import { RIGHTS } from './requirements-rights.ts'
 
 /** The bus alone; proved in this folder, so that the suite judges any implementation of the contract. */
 const BUS = {
@@ -311,6 +312,7 @@ const TABLES = {
   ...OPENAI_AGENT,
   ...REGISTRY,
   ...CREDENTIALS,
+  ...RIGHTS,
 }
 
 export type RequirementId = keyof typeof TABLES
