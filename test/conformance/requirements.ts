@@ -5,6 +5,7 @@
  */
 import { AIO, OPENAI_AGENT, REGISTRY, TRACES } from './requirements-agents.ts'
 import { ACP, MCP } from './requirements-protocols.ts'
+import { TLS } from './requirements-tls.ts'
 
 /** The bus alone; proved in this folder, so that the suite judges any implementation of the contract. */
 const BUS = {
@@ -300,7 +301,7 @@ const BUS_AND_PEERS = {
   '7.5-last': 'of two reloads at once the last file wins, and both are answered',
 } as const
 
-const TABLES = { ...BUS, ...BUS_AND_PEERS, ...ACP, ...MCP, ...AIO, ...TRACES, ...OPENAI_AGENT, ...REGISTRY }
+const TABLES = { ...BUS, ...BUS_AND_PEERS, ...ACP, ...MCP, ...AIO, ...TRACES, ...OPENAI_AGENT, ...REGISTRY, ...TLS }
 
 export type RequirementId = keyof typeof TABLES
 
