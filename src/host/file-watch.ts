@@ -2,12 +2,15 @@
  * Looks twice a second whether one of a few files has become another, and says so; it reads none of them.
  *
  * Looking, because what the system tells by itself gets lost with links, mounts and files that are moved into place.
- * Invariant: what changes after the watch was made is told, so whoever makes it first and reads then misses nothing.
+ * Invariant: what changes after the watch was made is told, so whoever makes it first and reads then misses nothing. The
+ * same content may be told twice: a file is taken for changed once more when it is old enough for its time to be trusted.
  */
 import { type BigIntStats, statSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 
-export const LOOK_EVERY_MS = 500
+const LOOK_EVERY_MS = 500
+/** Clocks of file systems tick as coarsely as this: two changes in a row may leave the same time. */
+const YOUNG_MS = 2_000
 
 export class FileWatch {
   readonly #paths: readonly string[]
@@ -53,6 +56,7 @@ async function look(path: string): Promise<string> {
   return stat(path, { bigint: true }).then(fingerprint, () => '')
 }
 
-function fingerprint({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
-  return [dev, ino, size, mtimeNs, ctimeNs].join(':')
+function fingerprint({ dev, ino, size, mtimeNs, ctimeNs, ctimeMs }: BigIntStats): string {
+  const isYoung = Math.abs(Date.now() - Number(ctimeMs)) < YOUNG_MS
+  return [dev, ino, size, mtimeNs, ctimeNs, isYoung].join(':')
 }

@@ -6,13 +6,13 @@
  * where none would do: a bad proof is never taken for no proof. Certificates and keys are exchanged under a running door:
  * new handshakes take the new, live connections stay, and a pair that does not hold changes nothing.
  */
-import { constants } from 'node:crypto'
+import { constants, createHash } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { createSecureContext, type PeerCertificate, type SecureContext, TLSSocket } from 'node:tls'
 import type { TcpAddress } from '../host/address.ts'
 import { FileWatch } from '../host/file-watch.ts'
 import { UnusableFile } from '../host/given-file.ts'
-import { MIN_TLS_VERSION, readTlsMaterial, type TlsFiles } from '../host/tls-files.ts'
+import { MIN_TLS_VERSION, readTlsMaterial, type TlsFiles, type TlsMaterial } from '../host/tls-files.ts'
 import { rarely } from './acceptor.ts'
 import { parseTcpAddress, resolveTcpAddress, type TcpPolicy } from './address.ts'
 import type { Accept, DoorOptions, Listener } from './listener.ts'
@@ -63,6 +63,8 @@ class TlsDoor {
   readonly #watch: FileWatch
   readonly #report: (message: string) => void
   #context: SecureContext
+  /** What was read last, or what was wrong with it: nothing is told twice. */
+  #seen: string
 
   constructor(options: TlsOptions, accept: Accept) {
     this.#options = options
@@ -72,7 +74,9 @@ class TlsDoor {
     const paths = Object.values(this.#files).filter((path) => path !== undefined)
     this.#watch = new FileWatch(paths, () => this.#exchange())
     try {
-      this.#context = readContext(this.#files)
+      const material = readTlsMaterial(this.#files)
+      this.#context = makeContext(this.#files, material)
+      this.#seen = digestOf(material)
     } catch (error) {
       this.#watch.close()
       throw error
@@ -100,16 +104,28 @@ class TlsDoor {
   #exchange(): void {
     const { cert, onTrouble, onExchanged } = this.#options
     try {
-      this.#context = readContext(this.#files)
+      const material = readTlsMaterial(this.#files)
+      if (!this.#isNew(digestOf(material))) return
+      this.#context = makeContext(this.#files, material)
       onExchanged?.(`new TLS connections get the new certificate of ${cert}`)
     } catch (error) {
-      onTrouble?.(`the new certificate is not used, the old one stays: ${(error as Error).message}`)
+      const { message } = error as Error
+      if (this.#isNew(message)) onTrouble?.(`the new certificate is not used, the old one stays: ${message}`)
     }
+  }
+
+  #isNew(seen: string): boolean {
+    if (seen === this.#seen) return false
+    this.#seen = seen
+    return true
   }
 }
 
-function readContext(files: TlsFiles): SecureContext {
-  const material = readTlsMaterial(files)
+function digestOf(material: TlsMaterial): string {
+  return createHash('sha256').update(JSON.stringify(material)).digest('hex')
+}
+
+function makeContext(files: TlsFiles, material: TlsMaterial): SecureContext {
   try {
     return createSecureContext({ ...material, minVersion: MIN_TLS_VERSION, secureOptions: SECURE_OPTIONS })
   } catch (cause) {

@@ -3,6 +3,7 @@
  *
  * A row says what must hold, never how it is done, and is cited by at least one test that fails without it.
  */
+import { ACCESS } from './requirements-access.ts'
 import { AIO, OPENAI_AGENT, REGISTRY, TRACES } from './requirements-agents.ts'
 import { ACP, MCP } from './requirements-protocols.ts'
 import { TLS } from './requirements-tls.ts'
@@ -301,7 +302,18 @@ const BUS_AND_PEERS = {
   '7.5-last': 'of two reloads at once the last file wins, and both are answered',
 } as const
 
-const TABLES = { ...BUS, ...BUS_AND_PEERS, ...ACP, ...MCP, ...AIO, ...TRACES, ...OPENAI_AGENT, ...REGISTRY, ...TLS }
+const TABLES = {
+  ...BUS,
+  ...BUS_AND_PEERS,
+  ...ACP,
+  ...MCP,
+  ...AIO,
+  ...TRACES,
+  ...OPENAI_AGENT,
+  ...REGISTRY,
+  ...ACCESS,
+  ...TLS,
+}
 
 export type RequirementId = keyof typeof TABLES
 
