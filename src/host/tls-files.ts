@@ -23,7 +23,7 @@ export interface TlsMaterial {
 }
 
 /** Older versions are broken. */
-export const MIN_TLS_VERSION = 'TLSv1.2'
+export const MIN_TLS_VERSION = 'TLSv1.2' as const
 
 const CERTIFICATES = /-----BEGIN ((?:X509 |TRUSTED )?CERTIFICATE)-----[^-]+-----END \1-----/g
 const LOCKED_KEY = /^-----BEGIN ENCRYPTED PRIVATE KEY-----|^Proc-Type: 4,ENCRYPTED/m
