@@ -6,6 +6,7 @@
  */
 import { dirname } from 'node:path'
 import { isLoopback } from './address.ts'
+import { asksForCredentials } from './admission.ts'
 import type { BusConfig, CommandLaunch, Launch } from './bus-config.ts'
 import { type Environment, workerEnvironment } from './environment.ts'
 import { refuseExecution } from './executable.ts'
@@ -152,7 +153,7 @@ function isWrittenOut(text: unknown): boolean {
 async function doorsAreSafe({ config, source }: CheckContext): Promise<Finding[]> {
   const { unix, tcp } = config.listen
   const exposed = tcp.flatMap((door, index): Finding[] => {
-    if (isLoopback(door)) return []
+    if (isLoopback(door) || asksForCredentials(config.access)) return []
     const suggestion = 'listen on 127.0.0.1, or start with --allow-unauthenticated if you know who can connect'
     const found = `${quote(door.host)}, which other machines may reach`
     return [

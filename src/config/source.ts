@@ -136,7 +136,9 @@ function plainValue(node: Node, inMap: boolean): unknown {
   const entries = (node.children ?? [])
     .filter((property) => property.children?.[1] !== undefined)
     .filter((property) => !isComment(keyOf(property), property.children![1], inMap))
-    .map((property) => [keyOf(property), plainValue(property.children![1]!, MAPS.has(keyOf(property)))] as const)
+    .map(
+      (property) => [keyOf(property), plainValue(property.children![1]!, inMap || MAPS.has(keyOf(property)))] as const,
+    )
   return Object.fromEntries(entries)
 }
 
