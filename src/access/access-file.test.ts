@@ -199,7 +199,7 @@ describe('8.4 what is wrong has its place and its words', () => {
       }),
       { numRuns: 500 },
     )
-    const many = `{${'"a": 1,\n'.repeat(200_000)}}`
+    const many = `{${'"a": 1,\n'.repeat(20_000)}}`
     expect(problemsOf(parse(many)).length).toBe(100)
     const wrong = JSON.stringify({ principals: Array(10_000).fill({ nam: 1 }) }, null, 1)
     expect(problemsOf(parse(wrong)).length).toBe(100)

@@ -136,14 +136,14 @@ function refuse(file: string, { mode, uid, size }: Stats): Sentence | undefined 
     return {
       found: `a file of another user (${uid})`,
       allowed: 'a file of the user of the bus, or of root',
-      suggestion: `chown it: sudo chown ${own} ${file}`,
+      suggestion: `run sudo chown ${own} ${file}`,
     }
   }
   if (own !== undefined && (mode & 0o077) !== 0) {
     return {
       found: `a file that others may use (mode ${(mode & 0o777).toString(8).padStart(4, '0')})`,
       allowed: 'a file only its owner may read and write',
-      suggestion: `chmod 600 ${file}`,
+      suggestion: `run chmod 600 ${file}`,
     }
   }
   return size > MAX_FILE_BYTES ? TOO_LARGE : undefined
