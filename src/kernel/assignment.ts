@@ -294,8 +294,18 @@ function firstFor({ leases }: Pool, worker: Worker): Route | undefined {
 
 /** The worker that the message waits for, or any that is open to all and speaks its version. */
 function isFor(route: Route, worker: Worker): boolean {
-  if (route.worker !== undefined) return route.worker === worker
+  const bound = route.worker ?? boundSince(route)
+  if (bound !== undefined) return bound === worker
   return worker.isReady && servesVersion(worker, versionOf(route))
+}
+
+/** A notification, which waits for nobody, may have bound its session while it waited. */
+function boundSince({ client, pool, session, innerSession }: Route): Worker | undefined {
+  for (const name of [session, innerSession]) {
+    const bound = name === undefined ? undefined : client.sessions.get(name)?.worker
+    if (bound?.pool === pool) return bound
+  }
+  return undefined
 }
 
 /** One that retires takes only what is bound to it (contract 7.5). */

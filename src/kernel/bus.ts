@@ -114,8 +114,9 @@ export class Bus {
   #run(nowMs: number, change: () => void): readonly Action[] {
     this.#core.nowMs = Math.max(nowMs, this.#core.nowMs)
     this.#core.actions = []
-    this.#core.timers.fire(this.#core.nowMs)
+    // What has come is read before anything is judged to be late.
     change()
+    this.#core.timers.fire(this.#core.nowMs)
     return this.#conclude()
   }
 

@@ -393,3 +393,28 @@ it('4.1.2 a client that sends no more gets what it is owed, for a while', () => 
   rig.pass(1)
   expect(closed()).toMatchObject([{ client: ANNA }, { client: BERT, how: 'drop' }])
 })
+
+it('7.2 what a worker says at the very moment it would count as silent is heard first', () => {
+  const rig = new Rig([{ hangTimeoutMs: 400 }])
+  rig.send(ANNA, { id: 1, method: 'm' })
+  rig.pass(399)
+  rig.nowMs += 1
+  rig.says(0, { id: 1, result: 'in time' })
+  expect(rig.heard(ANNA, 1).result).toBe('in time')
+  expect(rig.done.some(({ do: what }) => what === 'close-worker')).toBe(false)
+})
+
+it('6.4 what waits for a lease keeps its order when a notification binds the session meanwhile', () => {
+  const rig = new Rig([{ sharing: 'lease', instances: 2 }])
+  rig.send(ANNA, { id: 'a', method: 'm' })
+  const home = rig.at(0).length > 0 ? 0 : 1
+  rig.send(BERT, { id: 'b', method: 'm' })
+  rig.send(CARL, { id: 'c', method: 'm' })
+  rig.send(ANNA, { id: 1, method: 'm', sessionId: 's' })
+  rig.send(ANNA, { method: 'note', sessionId: 's' })
+  rig.send(ANNA, { id: 2, method: 'm', sessionId: 's' })
+  rig.says(1 - home, { id: 'b', result: {} })
+  rig.says(1 - home, { id: 'c', result: {} })
+  rig.says(home, { id: 'a', result: {} })
+  expect(rig.at(home).map(({ id }) => id)).toEqual(['a', undefined, 1, 2])
+})

@@ -278,11 +278,11 @@ export class DialectInbound {
   }
 
   /** A cancel names a request of this client, by the id the worker knows; others' requests are out of reach. */
-  #sendCancel({ client, line, row }: Route, worker: Worker, edits: Edit[]): void {
+  #sendCancel({ client, line, row, cameBefore }: Route, worker: Worker, edits: Edit[]): void {
     const { core, assignment } = this.#board
     const key = line.key(row!.cancels!)
     const isMeant = (each: Request): boolean =>
-      each.worker === worker || (row!.isFinal === true && isWaitingFor(each, worker.pool))
+      each.serial < cameBefore && (each.worker === worker || (row!.isFinal === true && isWaitingFor(each, worker.pool)))
     const request = key === undefined ? undefined : core.owed.find(client, key, isMeant)
     if (request === undefined) return core.drop('cancel_for_nothing')
     if (request.isAliased) edits.push(replace(line, row!.cancels!, spell(request.key)))

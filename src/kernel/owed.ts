@@ -140,7 +140,8 @@ export class Owed {
   /** Told of every request at a worker that its client gives up. */
   onDisowned: (request: Request) => void = () => {}
   #nextAlias = FIRST_ALIAS
-  #serial = 0
+  /** What the next request to arrive will have. */
+  nextSerial = 0
   /** Requests at workers. */
   size = 0
 
@@ -153,7 +154,7 @@ export class Owed {
 
   /** A request has arrived: from now on its client is owed an answer. */
   accept(line: Envelope, client: Client): Request {
-    const request = new Request(this.#serial++, client, line.key(FIELD.id)!, line.unusualIdSpelling())
+    const request = new Request(this.nextSerial++, client, line.key(FIELD.id)!, line.unusualIdSpelling())
     request.older = client.newest
     if (client.newest !== undefined) client.newest.newer = request
     client.newest = request
@@ -174,7 +175,7 @@ export class Owed {
   /** A request of the bus's own; its answer reaches nobody but `onAnswer`. */
   openOwn(worker: Worker, onAnswer: (line: Envelope, isResult: boolean) => void): Request {
     const key = this.#makeAlias('', worker.outstanding)
-    const request = new Request(this.#serial++, undefined, key, undefined)
+    const request = new Request(this.nextSerial++, undefined, key, undefined)
     request.onAnswer = onAnswer
     request.worker = worker
     worker.outstanding.set(key, request)

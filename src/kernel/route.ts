@@ -39,6 +39,8 @@ export class Route {
   /** Where it waits, with how many bytes, and until when. */
   declare place: WaitingLine | undefined
   declare bytes: number
+  /** Requests from this serial on came after it: a cancel that has waited does not mean them. */
+  declare cameBefore: number
   declare timer: Timer | undefined
 
   constructor(client: Client, line: Envelope, request: Request | undefined) {
@@ -74,5 +76,6 @@ Object.assign(Route.prototype, {
   generation: 0,
   place: undefined,
   bytes: 0,
+  cameBefore: Number.POSITIVE_INFINITY,
   timer: undefined,
 })

@@ -53,7 +53,10 @@ export class Waiting {
       this.#board.refuse(route, 'overloaded', { pool: pool.spec.id })
       return false
     }
-    if (route.bytes === 0) route.line = route.line.keep()
+    if (route.bytes === 0) {
+      route.line = route.line.keep()
+      route.cameBefore = this.#board.core.owed.nextSerial
+    }
     route.bytes = route.line.bytes.length + ROW_BYTES
     route.place = line
     line.routes.add(route)

@@ -2,7 +2,13 @@ import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { formatSteps, parseSteps, reportFailure, runSeeds } from './main.ts'
-import { AIO_REGRESSIONS, REGRESSION_EVENTS, REGRESSIONS } from './regressions.ts'
+import {
+  AIO_REGRESSIONS,
+  LONG_REGRESSION_EVENTS,
+  LONG_REGRESSIONS,
+  REGRESSION_EVENTS,
+  REGRESSIONS,
+} from './regressions.ts'
 import { isAioSeed } from './scenario.ts'
 import { simulate } from './simulate.ts'
 
@@ -21,6 +27,10 @@ test.each([...REGRESSIONS, ...AIO_REGRESSIONS])('seed %i: %s', { timeout: 60_000
   await demandSound(seed, 1, REGRESSION_EVENTS)
 })
 
+test.each(LONG_REGRESSIONS)('seed %i, after a while: %s', { timeout: 60_000 }, async (seed) => {
+  await demandSound(seed, 1, LONG_REGRESSION_EVENTS)
+})
+
 test.each([7, AIO_SEED])('seed %i always yields the same run', async (seed) => {
   const told = { seed, events: 300, isTold: true }
   const first = await simulate(told)
@@ -31,7 +41,7 @@ test.each([7, AIO_SEED])('seed %i always yields the same run', async (seed) => {
 
 test('the seeds of regressions still stand for the worlds they were found in', () => {
   expect(isAioSeed(AIO_SEED)).toBe(true)
-  for (const [seed] of REGRESSIONS) expect(isAioSeed(seed), `seed ${seed}`).toBe(false)
+  for (const [seed] of [...REGRESSIONS, ...LONG_REGRESSIONS]) expect(isAioSeed(seed), `seed ${seed}`).toBe(false)
   for (const [seed] of AIO_REGRESSIONS) expect(isAioSeed(seed), `seed ${seed}`).toBe(true)
 })
 
