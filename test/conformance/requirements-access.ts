@@ -13,4 +13,9 @@ export const ACCESS = {
   '9.9-modes': 'an access file that others may use, of another user, too large or no plain file is refused',
   '9.9-old-rights-stay': 'a later change with mistakes is told, and changes nothing',
   '9.10-watched': 'a change of the access file is seen without a reload',
+  '9.27-access-file': 'check tells what is wrong with the access file and its mode, exit 2',
+  '9.27-as': 'check: an as that names nobody is exit 2',
+  '9.27-without-use': 'check tells of patterns, variables and rows without use',
+  '9.27-plain-tokens': 'check tells of tokens that travel in plain through a door beyond loopback',
+  '9.27-certificates': 'check tells of certificates that are out of time, of another host, or cannot be used',
 } as const
