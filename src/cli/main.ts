@@ -5,6 +5,7 @@
  * Exit codes: 0 a clean stop, 1 a failure of the world, 2 a mistake of the user (contract 8.4).
  */
 import { Command, CommanderError } from 'commander'
+import { takeTokenVariable } from './token-variable.ts'
 
 type Add = (program: Command) => void
 
@@ -68,4 +69,5 @@ function fail(error: unknown): void {
   process.exit(exitCode ?? 1)
 }
 
+takeTokenVariable()
 await main(process.argv.slice(2)).catch(fail)

@@ -82,4 +82,4 @@ export type Principal = string
 export const LOCAL: Principal = 'local'
 
 /** Where a client connected; what it may ask of the bus itself depends on it. `internal`: an exchange of the gateway's. */
-export type Door = 'stdio' | 'unix' | 'tcp' | 'internal'
+export type Door = 'stdio' | 'unix' | 'tcp' | 'tls' | 'internal'

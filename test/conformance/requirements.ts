@@ -6,6 +6,7 @@
 import { ACCESS } from './requirements-access.ts'
 import { AIO, OPENAI_AGENT, REGISTRY, TRACES } from './requirements-agents.ts'
 import { ACP, MCP } from './requirements-protocols.ts'
+import { TLS } from './requirements-tls.ts'
 
 /** The bus alone; proved in this folder, so that the suite judges any implementation of the contract. */
 const BUS = {
@@ -301,7 +302,18 @@ const BUS_AND_PEERS = {
   '7.5-last': 'of two reloads at once the last file wins, and both are answered',
 } as const
 
-const TABLES = { ...BUS, ...BUS_AND_PEERS, ...ACP, ...MCP, ...AIO, ...TRACES, ...OPENAI_AGENT, ...REGISTRY, ...ACCESS }
+const TABLES = {
+  ...BUS,
+  ...BUS_AND_PEERS,
+  ...ACP,
+  ...MCP,
+  ...AIO,
+  ...TRACES,
+  ...OPENAI_AGENT,
+  ...REGISTRY,
+  ...ACCESS,
+  ...TLS,
+}
 
 export type RequirementId = keyof typeof TABLES
 
