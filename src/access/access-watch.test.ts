@@ -1,4 +1,4 @@
-import { appendFileSync, chmodSync, mkdtempSync, renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { appendFileSync, chmodSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
@@ -27,9 +27,8 @@ const onTrouble = (problems: readonly Problem[]): void => void told.push(`troubl
 const text = (...names: string[]): string =>
   JSON.stringify({ principals: names.map((name) => ({ name, pools: ['*'] })) })
 
-/** A long while between looks of its own: these tests say when it looks. */
-function start(lookEveryMs = 1_000_000) {
-  const begun = AccessWatch.start({ file, environment: {}, onChange, onTrouble, lookEveryMs })
+function start() {
+  const begun = AccessWatch.start({ file, environment: {}, onChange, onTrouble })
   watch = begun.ok ? begun.watch : undefined
   return begun
 }
@@ -65,19 +64,6 @@ it('9.10 each change is told once, whether the file was replaced or written over
   expect(told).toEqual(['a b', 'c', 'c'])
 })
 
-it('9.10 a change that leaves time and size as they were is seen while the file is young', () => {
-  put(text('a'))
-  start()
-  watch?.look()
-  const before = new Date(Date.now() - 60_000)
-  utimesSync(file, before, before)
-  watch?.look()
-  writeFileSync(file, text('b'))
-  utimesSync(file, before, before)
-  watch?.look()
-  expect(told).toEqual(['b'])
-})
-
 it('9.9 troubles are told once each, and their end', () => {
   verifies('9.9-old-rights-stay')
   put(text('a'))
@@ -109,7 +95,6 @@ it('9.10 it looks by itself, until it is closed', async () => {
       environment: {},
       onChange: (principals) => resolve(principals.names().join()),
       onTrouble: () => resolve('trouble'),
-      lookEveryMs: 5,
     })
     watch = begun.ok ? begun.watch : undefined
   })

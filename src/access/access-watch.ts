@@ -1,20 +1,13 @@
 /**
- * Looks at the access file twice a second and tells what has become of it (contract 9.10): the principals of a file that
- * is right, or what is wrong with one that is not. It keeps nothing of either and decides nothing: where there are
- * problems, whoever listens goes on with what it has.
- *
- * Each content is told once. A file is read again as long as it is so young that a second change could have left its time
- * and size as they were.
+ * Tells what has become of the access file whenever it has changed (contract 9.10): the principals of a file that is
+ * right, or what is wrong with one that is not. It keeps nothing of either and decides nothing: where there are problems,
+ * whoever listens goes on with what it has. Each content is told once.
  */
-import { lstatSync } from 'node:fs'
 import type { Environment } from '../config/environment.ts'
 import type { Problem } from '../config/problem.ts'
+import { FileWatch } from '../host/file-watch.ts'
 import { type AccessBytes, fingerprint, parseAccessFile, readAccessBytes } from './access-file.ts'
 import type { Principals } from './principals.ts'
-
-const LOOK_EVERY_MS = 500
-/** Clocks of file systems tick as coarsely as this. */
-const YOUNG_MS = 2_000
 
 export interface AccessWatchOptions {
   /** Absolute. */
@@ -23,7 +16,6 @@ export interface AccessWatchOptions {
   readonly environment: Environment
   readonly onChange: (principals: Principals) => void
   readonly onTrouble: (problems: readonly Problem[]) => void
-  readonly lookEveryMs?: number
 }
 
 export type AccessStart =
@@ -32,35 +24,33 @@ export type AccessStart =
 
 export class AccessWatch {
   readonly #options: AccessWatchOptions
-  readonly #timer: NodeJS.Timeout
-  /** What the system said of the file that was read last; empty: it is to be read. */
-  #seen = ''
+  readonly #watch: FileWatch
   /** What was told last. */
-  #told: string
+  #told = ''
 
   /** Reads the file now; where it has problems nothing is watched. */
   static start(options: AccessWatchOptions): AccessStart {
+    // First the watch, then the look: what changes in between is told.
+    const watch = new AccessWatch(options)
     const { file, environment } = options
     const read = readAccessBytes(file)
     const reading = read.ok ? parseAccessFile(file, read.bytes, environment) : read
-    if (!reading.ok) return reading
-    return { ok: true, principals: reading.principals, watch: new AccessWatch(options, sayingOf(read)) }
+    if (!reading.ok) {
+      watch.close()
+      return reading
+    }
+    watch.#told = sayingOf(read)
+    return { ok: true, principals: reading.principals, watch }
   }
 
-  private constructor(options: AccessWatchOptions, told: string) {
+  private constructor(options: AccessWatchOptions) {
     this.#options = options
-    this.#told = told
-    this.#timer = setInterval(() => this.look(), options.lookEveryMs ?? LOOK_EVERY_MS)
-    // It alone keeps no bus running.
-    this.#timer.unref()
+    this.#watch = new FileWatch([options.file], () => this.look())
   }
 
   /** Looks now; what it finds is told before it returns. */
   look(): void {
     const { file, environment, onChange, onTrouble } = this.#options
-    const seen = facts(file)
-    if (seen !== '' && seen === this.#seen) return
-    this.#seen = seen
     const read = readAccessBytes(file)
     const saying = sayingOf(read)
     if (saying === this.#told) return
@@ -71,16 +61,8 @@ export class AccessWatch {
   }
 
   close(): void {
-    clearInterval(this.#timer)
+    this.#watch.close()
   }
-}
-
-/** Equal as long as the file is the same and unchanged; empty when that cannot be told. */
-function facts(file: string): string {
-  const stats = lstatSync(file, { bigint: true, throwIfNoEntry: false })
-  if (stats === undefined) return 'missing'
-  const isYoung = Math.abs(Date.now() - Number(stats.ctimeMs)) < YOUNG_MS
-  return isYoung ? '' : [stats.dev, stats.ino, stats.size, stats.mtimeNs, stats.ctimeNs].join(' ')
 }
 
 function sayingOf(read: AccessBytes): string {

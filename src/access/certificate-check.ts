@@ -4,24 +4,24 @@
  *
  * It opens no door. What would keep the bus from starting is an error, what would keep clients from trusting it a warning.
  */
-import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
-import { readFile, stat } from 'node:fs/promises'
+import { X509Certificate } from 'node:crypto'
 import { isIP } from 'node:net'
 import type { BusConfig, TlsDoor } from '../config/bus-config.ts'
 import type { CheckContext } from '../config/check.ts'
 import { doorPath } from '../config/check.ts'
 import { byPlace, type Finding, listOf, type Path, type Problem, quote } from '../config/problem.ts'
 import { isLoopbackIp } from '../host/address.ts'
+import { UnusableFile } from '../host/given-file.ts'
+import { readTlsMaterial, type TlsFiles, type TlsMaterial } from '../host/tls-files.ts'
 
 const SOON_MS = 14 * 24 * 60 * 60 * 1000
 const PEM = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g
-const MAX_BYTES = 1024 * 1024
 
-export async function checkCertificates({ config, source }: CheckContext, nowMs = Date.now()): Promise<Problem[]> {
-  const findings = config.listen.tls.map((door, index) => {
-    return checkDoor(door, { path: doorPath(source, 'tls', index), config, nowMs })
-  })
-  return (await Promise.all(findings)).flat().map(source.place).sort(byPlace)
+export function checkCertificates({ config, source }: CheckContext, nowMs = Date.now()): Problem[] {
+  const findings = config.listen.tls.flatMap((door, index) =>
+    checkDoor(door, { path: doorPath(source, 'tls', index), config, nowMs }),
+  )
+  return findings.map(source.place).sort(byPlace)
 }
 
 interface Place {
@@ -30,23 +30,34 @@ interface Place {
   readonly nowMs: number
 }
 
-async function checkDoor(door: TlsDoor, { path, config, nowMs }: Place): Promise<Finding[]> {
-  const [cert, key, authorities] = await Promise.all([
-    certificatesIn(door.cert, [...path, 'cert']),
-    keyIn(door.key, [...path, 'key']),
-    door.clientCa === undefined ? [] : certificatesIn(door.clientCa, [...path, 'client_ca']),
-  ])
-  const findings = [cert, key, authorities].flatMap((read) => (read instanceof Unusable ? [read.finding] : []))
-  const timesOf = (certificates: readonly X509Certificate[], place: Path): Finding[] =>
-    certificates.flatMap((certificate) => timeFindings(certificate, place, nowMs))
-  if (!(authorities instanceof Unusable)) findings.push(...timesOf(authorities, [...path, 'client_ca']))
-  if (cert instanceof Unusable) return findings
-  findings.push(...timesOf(cert, [...path, 'cert']))
-  const own = cert[0]!
-  if (!(key instanceof Unusable) && !own.checkPrivateKey(key)) {
-    findings.push({ path: [...path, 'key'], found: 'the key of another certificate', allowed: 'the key of cert' })
+function checkDoor(door: TlsDoor, { path, config, nowMs }: Place): Finding[] {
+  const own = read({ cert: door.cert, key: door.key }, (file) => [...path, file === door.cert ? 'cert' : 'key'])
+  const authorities = read({ ca: door.clientCa }, () => [...path, 'client_ca'])
+  const findings = [own, authorities].flatMap((material) => ('finding' in material ? [material.finding] : []))
+  if ('ca' in authorities) findings.push(...timesOf(authorities.ca ?? [], [...path, 'client_ca'], nowMs))
+  const chain = ('cert' in own && own.cert?.match(PEM)) || []
+  findings.push(...timesOf(chain, [...path, 'cert'], nowMs))
+  const [first] = chain
+  if (first === undefined) return findings
+  return [...findings, ...hostFindings(new X509Certificate(first), hostsOf(door, config), [...path, 'cert'])]
+}
+
+/** As a door takes them, so that what is said here is what a start would say. */
+function read(files: TlsFiles, placeOf: (file: string) => Path): TlsMaterial | { readonly finding: Finding } {
+  try {
+    return readTlsMaterial(files)
+  } catch (error) {
+    if (!(error instanceof UnusableFile)) throw error
+    const { file, why } = error
+    const suggestion = why.split(': ')[1]
+    const found = `${quote(file)}, which ${why.split(': ')[0]}`
+    const allowed = 'a certificate and its key in PEM, the key for nobody else to read'
+    return { finding: { path: placeOf(file), found, allowed, ...(suggestion === undefined ? {} : { suggestion }) } }
   }
-  return [...findings, ...hostFindings(own, hostsOf(door, config), [...path, 'cert'])]
+}
+
+function timesOf(certificates: readonly string[], path: Path, nowMs: number): Finding[] {
+  return certificates.flatMap((pem) => timeFindings(new X509Certificate(pem), path, nowMs))
 }
 
 function timeFindings(certificate: X509Certificate, path: Path, nowMs: number): Finding[] {
@@ -89,52 +100,4 @@ function hostFindings(certificate: X509Certificate, hosts: readonly string[], pa
 function isFor(certificate: X509Certificate, host: string): boolean {
   if (isIP(host) === 0) return certificate.checkHost(host) !== undefined
   return certificate.checkIP(host) !== undefined || (isLoopbackIp(host) && isFor(certificate, 'localhost'))
-}
-
-async function certificatesIn(file: string, path: Path): Promise<X509Certificate[] | Unusable> {
-  const text = await textOf(file, path)
-  if (text instanceof Unusable) return text
-  try {
-    const found = (text.match(PEM) ?? []).map((pem) => new X509Certificate(pem))
-    if (found.length > 0) return found
-  } catch {
-    // What is between the lines of PEM is no certificate: the same as none.
-  }
-  return new Unusable(path, `${quote(file)}, which holds no certificate`, 'certificates in PEM')
-}
-
-async function keyIn(file: string, path: Path): Promise<KeyObject | Unusable> {
-  const text = await textOf(file, path)
-  if (text instanceof Unusable) return text
-  const { mode } = await stat(file)
-  if (process.platform !== 'win32' && (mode & 0o077) !== 0) {
-    return new Unusable(path, 'a key that others may read', 'a key only its owner may read', `run chmod 600 ${file}`)
-  }
-  try {
-    return createPrivateKey(text)
-  } catch {
-    return new Unusable(path, `${quote(file)}, which holds no private key without a passphrase`, 'a private key in PEM')
-  }
-}
-
-async function textOf(file: string, path: Path): Promise<string | Unusable> {
-  try {
-    const facts = await stat(file)
-    if (!facts.isFile() || facts.size > MAX_BYTES)
-      return new Unusable(path, `${quote(file)}, which is no file in PEM`, 'a file in PEM')
-    return await readFile(file, 'utf8')
-  } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code
-    const found = code === 'ENOENT' ? 'which does not exist' : `which cannot be read (${code})`
-    return new Unusable(path, `${quote(file)}, ${found}`, 'a file in PEM that this user may read')
-  }
-}
-
-/** In place of what a file should have held: why it does not. */
-class Unusable {
-  readonly finding: Finding
-
-  constructor(path: Path, found: string, allowed: string, suggestion?: string) {
-    this.finding = { path, found, allowed, ...(suggestion === undefined ? {} : { suggestion }) }
-  }
 }

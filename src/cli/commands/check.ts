@@ -55,10 +55,10 @@ async function allProblems(path: string | undefined, environment: NodeJS.Process
 
 /** Those of the configuration in its order, then those of the access file in its own. */
 async function everythingOf(context: CheckContext, known: readonly Problem[]): Promise<readonly Problem[]> {
-  const [machine, certificates] = await Promise.all([checkMachine(context), checkCertificates(context)])
   const access = checkAccess(context)
   const isOwn = ({ file }: Problem): boolean => file === context.source.file
-  const own = [...known, ...machine, ...certificates, ...access.filter(isOwn)].sort(byPlace)
+  const machine = [...(await checkMachine(context)), ...checkCertificates(context)]
+  const own = [...known, ...machine, ...access.filter(isOwn)].sort(byPlace)
   return [...own, ...access.filter((problem) => !isOwn(problem))]
 }
 
