@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { chownSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
@@ -95,4 +95,13 @@ it('9.8 a folder that is not there is said', async () => {
   await expect(editAccessFile(join(folder, 'gone', 'a.json'), true, adding('a'))).rejects.toThrow(
     /cannot lock .*ENOENT/,
   )
+})
+
+it.runIf(process.getuid?.() === 0)('9.8 what root edits stays the file of its user', async () => {
+  await editAccessFile(file, true, adding('a'))
+  chownSync(file, 12_345, 12_346)
+  await editAccessFile(file, true, adding('b'))
+  expect(statSync(file)).toMatchObject({ uid: 12_345, gid: 12_346 })
+  expect(statSync(file).mode & 0o777).toBe(0o600)
+  expect(names()).toEqual([expect.stringContaining('another user')])
 })

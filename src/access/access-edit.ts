@@ -63,7 +63,7 @@ interface Owner {
 }
 
 function readCurrent(file: string, mayCreate: boolean): { current: EditableFile; owner: Owner | undefined } {
-  const read = readAccessBytes(file)
+  const read = readAccessBytes(file, { isForOthers: true })
   if (!read.ok) {
     if (read.isMissing && mayCreate) return { current: { text: EMPTY, entries: [] }, owner: undefined }
     throw new AccessEditFailure(`${file} cannot be used as it is`, { problems: read.problems })

@@ -14,7 +14,7 @@ import { translateEnvironment, translateRights } from '../config/rights-schema.t
 import { unresolvedIn } from '../config/rules.ts'
 import { parseSource, type Source, unreadable } from '../config/source.ts'
 import { NotAPlainFile, openPlainFile } from '../host/own-file.ts'
-import { type AccessFileText, accessFile, accessFileSchema, type PrincipalEntry } from './access-schema.ts'
+import { accessFile, accessFileSchema, type PrincipalEntry } from './access-schema.ts'
 import { isReservedName, type Principal, Principals } from './principals.ts'
 
 const MAX_FILE_BYTES = 4 * 1024 * 1024
@@ -38,17 +38,23 @@ export type AccessBytes =
   | { readonly ok: true; readonly bytes: Buffer; readonly stats: Stats }
   | { readonly ok: false; readonly problems: readonly Problem[]; readonly isMissing?: true }
 
-/** `environment` is what `${NAME}` refers to; without it references are left as they are, for whoever only edits. */
-export function readAccessFile(file: string, environment?: Environment): AccessReading {
+/** As a bus takes it: `environment` is what `${NAME}` refers to. */
+export function readAccessFile(file: string, environment: Environment): AccessReading {
   const read = readAccessBytes(file)
   return read.ok ? parseAccessFile(file, read.bytes, environment) : read
 }
 
-export function readAccessBytes(file: string): AccessBytes {
+/** For whoever looks at it or changes it for a bus: references stay as they are, and root may do so for any user. */
+export function readAccessFileOfOthers(file: string): AccessReading {
+  const read = readAccessBytes(file, { isForOthers: true })
+  return read.ok ? parseAccessFile(file, read.bytes) : read
+}
+
+export function readAccessBytes(file: string, { isForOthers = false } = {}): AccessBytes {
   try {
     const { descriptor, stats } = openPlainFile(file, constants.O_RDONLY)
     try {
-      const refusal = refuse(file, stats)
+      const refusal = refuse(file, stats, isForOthers)
       return refusal === undefined ? readBounded(file, descriptor, stats) : asProblem(file, refusal)
     } finally {
       closeSync(descriptor)
@@ -73,7 +79,7 @@ export function parseAccessFile(file: string, bytes: Buffer, environment?: Envir
   const wrong = parsed.success
     ? []
     : explainIssues(parsed.error.issues.slice(0, MAX_PROBLEMS), source.value, accessFileSchema())
-  const broken = parsed.success ? rulesBroken(parsed.data, environment) : []
+  const broken = rulesBroken(source.value, environment)
   const problems = [...source.problems, ...[...wrong, ...broken].slice(0, MAX_PROBLEMS).map(source.place)]
   if (!parsed.success || problems.length > 0) {
     return { ok: false, problems: problems.sort(byPlace).slice(0, MAX_PROBLEMS) }
@@ -104,22 +110,37 @@ function translate(entry: PrincipalEntry, environment: Environment = {}): Princi
   }
 }
 
-/** What one entry demands of the others: names and tokens are somebody's own. */
-function rulesBroken({ principals }: AccessFileText, environment: Environment | undefined): Finding[] {
+/**
+ * What one entry demands of the others: names and tokens are somebody's own. It looks at the raw value, so that its
+ * findings come with those of the schema, and says nothing about values of a wrong kind.
+ */
+function rulesBroken(value: unknown, environment: Environment | undefined): Finding[] {
   const names = new Set<string>()
   const digests = new Set<string>()
-  return principals.flatMap((entry, index) => {
+  return listIn(value, 'principals').flatMap((entry, index) => {
     const path = ['principals', index]
-    const findings = nameFindings(entry.name, [...path, 'name'], names)
-    for (const [at, { sha256 }] of entry.tokens.entries()) {
-      const digest = sha256.toLowerCase()
-      if (digests.has(digest))
-        findings.push({ path: [...path, 'tokens', at], found: 'a token a second time', allowed: 'each token once' })
-      digests.add(digest)
+    const { name, env } = asObject(entry)
+    const findings = typeof name === 'string' ? nameFindings(name, [...path, 'name'], names) : []
+    for (const [at, token] of listIn(entry, 'tokens').entries()) {
+      const digest = asObject(token)['sha256']
+      if (typeof digest !== 'string') continue
+      const place = [...path, 'tokens', at]
+      if (digests.has(digest.toLowerCase()))
+        findings.push({ path: place, found: 'a token a second time', allowed: 'each token once' })
+      digests.add(digest.toLowerCase())
     }
-    if (environment !== undefined) findings.push(...unresolvedIn(entry.env, [...path, 'env'], environment))
+    if (environment !== undefined) findings.push(...unresolvedIn(env, [...path, 'env'], environment))
     return findings
   })
+}
+
+function asObject(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null ? (value as Readonly<Record<string, unknown>>) : {}
+}
+
+function listIn(value: unknown, key: string): readonly unknown[] {
+  const list = asObject(value)[key]
+  return Array.isArray(list) ? list : []
 }
 
 function nameFindings(name: string, path: (string | number)[], names: Set<string>): Finding[] {
@@ -130,9 +151,10 @@ function nameFindings(name: string, path: (string | number)[], names: Set<string
 
 type Sentence = Pick<Problem, 'found' | 'allowed'> & { readonly suggestion?: string; readonly isMissing?: true }
 
-function refuse(file: string, { mode, uid, size }: Stats): Sentence | undefined {
+function refuse(file: string, { mode, uid, size }: Stats, isForOthers: boolean): Sentence | undefined {
   const own = process.getuid?.()
-  if (own !== undefined && uid !== own && uid !== ROOT) {
+  const isOwn = uid === own || uid === ROOT || (isForOthers && own === ROOT)
+  if (own !== undefined && !isOwn) {
     return {
       found: `a file of another user (${uid})`,
       allowed: 'a file of the user of the bus, or of root',

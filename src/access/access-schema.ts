@@ -34,8 +34,7 @@ export const accessFile = z.strictObject({
   principals: z.array(principal).max(MAX_PRINCIPALS).describe('Who may use the bus, beside those on this machine.'),
 })
 
-export type AccessFileText = z.output<typeof accessFile>
-export type PrincipalEntry = AccessFileText['principals'][number]
+export type PrincipalEntry = z.output<typeof accessFile>['principals'][number]
 
 let schemaOfKeys: SchemaNode | undefined
 

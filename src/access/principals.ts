@@ -47,10 +47,6 @@ export class Principals {
     this.#byDigest = new Map(principals.flatMap(holdersOf))
   }
 
-  get size(): number {
-    return this.#byName.size
-  }
-
   names(): string[] {
     return [...this.#byName.keys()]
   }
@@ -63,11 +59,6 @@ export class Principals {
   byToken(digest: string): TokenHolder | undefined {
     const found = this.#byDigest.get(digest)
     return found !== undefined && isSameDigest(found.digest, digest) ? found.holder : undefined
-  }
-
-  /** The tokens of one principal, as their digests. */
-  tokensOf(name: string): readonly PrincipalToken[] {
-    return this.#byName.get(name)?.tokens ?? []
   }
 
   /** Variables for a worker of `pool` that is started for this principal; nobody has none. */

@@ -11,6 +11,7 @@ export const ACCESS = {
   '9.9-mistakes': 'mistakes in the access file come together, each with its place, and show no secret',
   '9.9-bounds': 'at most 10,000 principals, 8 tokens each, 256 patterns of 256 characters',
   '9.9-modes': 'an access file that others may use, of another user, too large or no plain file is refused',
+  '9.9-start': 'at start a missing or mistaken access file, and an as that names nobody, is exit 2 with every mistake',
   '9.9-old-rights-stay': 'a later change with mistakes is told, and changes nothing',
   '9.10-watched': 'a change of the access file is seen without a reload',
   '9.27-access-file': 'check tells what is wrong with the access file and its mode, exit 2',

@@ -9,7 +9,7 @@ import { type Command, Option } from 'commander'
 import pc from 'picocolors'
 import type { ZodType } from 'zod'
 import { AccessEditFailure, type Change, editAccessFile } from '../../access/access-edit.ts'
-import { type AccessFileContent, readAccessFile } from '../../access/access-file.ts'
+import { type AccessFileContent, readAccessFileOfOthers } from '../../access/access-file.ts'
 import { NAME, NAME_ALLOWED, type PrincipalEntry, ROLES } from '../../access/access-schema.ts'
 import { tryOut } from '../../access/dry-run.ts'
 import { addPrincipal, lastEndOf, removePrincipal, rotateToken, timeOf } from '../../access/principal-edit.ts'
@@ -189,7 +189,7 @@ async function accessFileOf({ file, config: path }: Where): Promise<string> {
 }
 
 function read(file: string): AccessFileContent {
-  const reading = readAccessFile(file)
+  const reading = readAccessFileOfOthers(file)
   if (!reading.ok) throw new UserMistake(formatProblems(reading.problems).trimEnd())
   return reading
 }
