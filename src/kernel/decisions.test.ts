@@ -154,6 +154,23 @@ it('T9 a request of a traced pool is told of twice: when it is sent, and when it
   expect(more).toEqual([])
 })
 
+it('9.24 calls and requests of a traced pool say whose they are', () => {
+  const rig = new Rig([{ protocol: 'mcp', era: 'legacy', sharing: 'isolated', trace: true }], { gateway: 'all' })
+  const dora = 4 as ClientId
+  rig.apply({ type: 'client-opened', client: dora, door: 'tcp', principal: 'dora' })
+  for (const client of [ANNA, dora]) {
+    rig.send(client, { id: 1, method: 'tools/call', params: {} })
+    rig.send(client, { id: 2, method: 'reader::input', params: {} })
+  }
+  const calls = rig.done.flatMap((action) => (action.do === 'call' ? [action.from] : []))
+  expect(calls).toMatchObject([{ client: ANNA }, { client: dora, principal: 'dora' }])
+  expect(calls[0]).not.toHaveProperty('principal')
+  expect(observed(rig)).toMatchObject([
+    { client: ANNA, principal: 'local' },
+    { client: dora, principal: 'dora' },
+  ])
+})
+
 it('T9 an error has no body, and a request whose client goes ends as one', () => {
   const rig = traced()
   rig.send(ANNA, { id: 1, method: 'tools/call', params: {} })

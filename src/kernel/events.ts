@@ -16,7 +16,14 @@ export interface WorkerGeneration {
 
 /** Who has put a call to the gateway. */
 export type CallerId =
-  | { readonly kind: 'client'; readonly client: ClientId; readonly door: Door; readonly isLocal: boolean }
+  | {
+      readonly kind: 'client'
+      readonly client: ClientId
+      readonly door: Door
+      readonly isLocal: boolean
+      /** Left out: whoever is on this machine. */
+      readonly principal?: Principal
+    }
   | ({ readonly kind: 'worker'; readonly pool: PoolId } & WorkerGeneration)
 
 /** The bytes that were received are lent: they lie in memory that is filled again as soon as they are applied. */

@@ -5,7 +5,9 @@
  */
 import { ACCESS } from './requirements-access.ts'
 import { AIO, OPENAI_AGENT, REGISTRY, TRACES } from './requirements-agents.ts'
+import { CREDENTIALS } from './requirements-credentials.ts'
 import { ACP, MCP } from './requirements-protocols.ts'
+import { RIGHTS } from './requirements-rights.ts'
 import { TLS } from './requirements-tls.ts'
 
 /** The bus alone; proved in this folder, so that the suite judges any implementation of the contract. */
@@ -313,6 +315,8 @@ const TABLES = {
   ...REGISTRY,
   ...ACCESS,
   ...TLS,
+  ...CREDENTIALS,
+  ...RIGHTS,
 }
 
 export type RequirementId = keyof typeof TABLES

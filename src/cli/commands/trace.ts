@@ -63,6 +63,7 @@ export function addTrace(program: Command, surroundings: Surroundings = terminal
 
   from(trace.command('ls').description('the newest traces'))
     .option('--agent <name>', 'only those in which this agent was called')
+    .option('--caller <name>', 'only those with a call of this principal')
     .addOption(new Option('--status <status>', 'only these').choices(['active', 'error', 'completed']))
     .option('--since <time>', 'an ISO 8601 time, or how long ago: 15m, 2h, 7d')
     .option('--limit <count>', 'how many at most', parseCount)
@@ -96,6 +97,7 @@ function from(command: Command): Command {
 
 interface ListOptions extends SourceOptions {
   readonly agent?: string
+  readonly caller?: string
   readonly status?: string
   readonly since?: string
   readonly limit?: number
@@ -103,9 +105,9 @@ interface ListOptions extends SourceOptions {
 }
 
 async function list(source: Source, world: Surroundings, options: ListOptions): Promise<void> {
-  const { agent, status, limit } = options
+  const { agent, caller, status, limit } = options
   const since = options.since === undefined ? undefined : readSince(options.since, world.nowMs())
-  const answer = (await source.ask('list', { agent, status, since, limit })) as { traces: TraceSummary[] }
+  const answer = (await source.ask('list', { agent, caller, status, since, limit })) as { traces: TraceSummary[] }
   if (options.json) return world.write(`${JSON.stringify(answer, null, 2)}\n`)
   if (answer.traces.length === 0) return world.write('no traces\n')
   const { renderList } = await import('../../trace/render-list.ts')
