@@ -10,9 +10,12 @@ import { closeSync, constants, fchmodSync, fstatSync, openSync, readFileSync, ty
 export class NotAPlainFile extends Error {
   override readonly name = 'NotAPlainFile'
   readonly code = 'NOT_A_PLAIN_FILE'
+  /** As in `a symbolic link`. */
+  readonly what: string
 
   constructor(path: string, what: string, options?: { readonly cause?: unknown }) {
     super(`${path} is ${what} and is left alone`, options)
+    this.what = what
   }
 }
 

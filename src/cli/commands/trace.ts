@@ -7,6 +7,7 @@ import { writeFileSync } from 'node:fs'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { TraceDocument, TraceSummary } from '../../trace/document.ts'
 import type { TailItem } from '../../trace/tail.ts'
+import { readDuration } from '../duration.ts'
 import { addReachOptions, namesDoor, type ReachOptions } from '../reach.ts'
 import { UserMistake } from '../user-mistake.ts'
 import { VERSION } from '../version.ts'
@@ -221,11 +222,9 @@ async function fileSource(path: string): Promise<Source> {
   }
 }
 
-const UNIT_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
-
 function readSince(text: string, nowMs: number): number {
-  const [, count, unit = ''] = /^(\d{1,6})([smhd])$/.exec(text) ?? []
-  if (count !== undefined) return nowMs - Number(count) * (UNIT_MS[unit] ?? 0)
+  const agoMs = readDuration(text)
+  if (agoMs !== undefined) return nowMs - agoMs
   const ms = /^\d{4}-\d\d-\d\d/.test(text) ? Date.parse(text) : Number.NaN
   if (Number.isNaN(ms))
     throw new UserMistake(`--since ${text}: give an ISO 8601 time, or how long ago as 30s, 15m, 2h, 7d`)
