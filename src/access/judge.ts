@@ -8,7 +8,7 @@
 import type { X509Certificate } from 'node:crypto'
 import type { PeerCertificate } from 'node:tls'
 import { isDeepStrictEqual } from 'node:util'
-import { LOCAL_RIGHTS, type Rights } from '../kernel/rights.ts'
+import { LOCAL_IDENTITY, type Rights } from '../kernel/rights.ts'
 import { type CertificateRule, proofOfCertificate } from './certificates.ts'
 import type { Identity, Refusal, Verdict } from './identity.ts'
 import { isSigned, type Judged, type Proof, SignedTokens } from './oauth/jwt.ts'
@@ -43,7 +43,7 @@ interface Admission {
 const OPEN: JudgeSettings = { anonymous: { role: 'user', pools: ['*'] }, certificates: [] }
 const UNAUTHENTICATED: Verdict = { refusal: { reason: 'unauthenticated' } }
 const EXPIRED: Verdict = { refusal: { reason: 'unauthenticated', why: 'expired' } }
-const LOCAL: Verdict = { identity: { principal: 'local', rights: LOCAL_RIGHTS, via: 'local' } }
+const LOCAL: Verdict = { identity: { principal: 'local', rights: LOCAL_IDENTITY.rights, via: 'local' } }
 
 export class Judge {
   readonly #options: KeysOptions

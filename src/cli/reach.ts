@@ -52,6 +52,13 @@ function parseFlag(flag: string, text: string): ReturnType<typeof parseTcp> {
   }
 }
 
+/** Whether a door is named, for a command that else asks the control socket, which asks nobody for a token. */
+export function namesDoor(options: ReachOptions): boolean {
+  if (namedAddress(options) !== undefined) return true
+  if (options.tokenFile !== undefined) throw new UserMistake('--token-file goes with --tcp or --tls')
+  return false
+}
+
 /** What this client proves itself with. The file is read now, for its mistakes to be told, and again for each connection. */
 export function givenToken({ tokenFile }: ReachOptions): (() => string) | undefined {
   if (tokenFile !== undefined) {

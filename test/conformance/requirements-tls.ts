@@ -11,6 +11,7 @@ export const TLS = {
   '9.16-token': 'the token of --token-file or STDIO_BUS_TOKEN is said first, and again to a bus that came back',
   '9.16-token-file': 'a token file that is open to others: exit 2',
   '9.16-refused': 'who is refused exits 1 at once with the reason',
+  '9.16-ask': 'status and trace ask a bus at --tcp or --tls as a client of it',
   '9.17-start': 'at start a file that is unreadable, mismatched, or a key readable by others: exit 2',
   '9.17-exchange': 'certificate, key and authority are watched: new handshakes take the new, live connections stay',
   '9.17-bad-pair': 'a bad pair is only logged',

@@ -313,10 +313,10 @@ const TABLES = {
   ...TRACES,
   ...OPENAI_AGENT,
   ...REGISTRY,
-  ...ACCESS,
-  ...TLS,
   ...CREDENTIALS,
   ...RIGHTS,
+  ...ACCESS,
+  ...TLS,
 }
 
 export type RequirementId = keyof typeof TABLES

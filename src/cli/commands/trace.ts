@@ -8,12 +8,12 @@ import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { TraceDocument, TraceSummary } from '../../trace/document.ts'
 import type { TailItem } from '../../trace/tail.ts'
 import { readDuration } from '../duration.ts'
+import { addReachOptions, namesDoor, type ReachOptions } from '../reach.ts'
 import { UserMistake } from '../user-mistake.ts'
 import { VERSION } from '../version.ts'
 
-export interface SourceOptions {
+export interface SourceOptions extends ReachOptions {
   readonly control?: string
-  readonly unix?: string
   readonly store?: string
 }
 
@@ -89,10 +89,10 @@ export function addTrace(program: Command, surroundings: Surroundings = terminal
 }
 
 function from(command: Command): Command {
-  return command
+  const found = command
     .option('--control <path>', 'the control socket of the bus (default: the only running bus)')
     .option('--unix <path>', 'or a Unix socket it listens on')
-    .option('--store <file>', 'or read this trace store, without a bus')
+  return addReachOptions(found).option('--store <file>', 'or read this trace store, without a bus')
 }
 
 interface ListOptions extends SourceOptions {
@@ -170,10 +170,25 @@ async function known<T>(asked: Promise<T>, traceId: string): Promise<T> {
 }
 
 function openSource(options: SourceOptions): Promise<Source> {
-  const ways = [options.control, options.unix, options.store].filter((way) => way !== undefined)
+  const { control, unix, store, ...reach } = options
+  const ways = [control, unix, store, reach.tcp, reach.tls].filter((way) => way !== undefined)
   if (ways.length > 1)
-    throw new UserMistake('give one of --control, --unix and --store: each names the traces to look at')
-  return options.store === undefined ? busSource(options) : fileSource(options.store)
+    throw new UserMistake('give one of --control, --unix, --tcp, --tls and --store: each names the traces to look at')
+  if (namesDoor(reach)) return doorSource(reach)
+  return store === undefined ? busSource(options) : fileSource(store)
+}
+
+/** As a client sees them that comes through a door. */
+async function doorSource(reach: ReachOptions): Promise<Source> {
+  const { openAsker } = await import('../ask-bus.ts')
+  const asker = await openAsker(reach)
+  return {
+    ask: (method, params) => asker.ask(`bus::traces.${method}`, params),
+    follow: async () => {
+      throw new UserMistake('tail follows a bus over its control socket: leave --tcp and --tls out')
+    },
+    close: () => void asker.close(),
+  }
 }
 
 async function busSource({ control, unix }: SourceOptions): Promise<Source> {
