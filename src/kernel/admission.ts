@@ -194,7 +194,7 @@ export class Admission {
     const { name, subject } = client.identity!
     const { role } = client.owner!.rights
     const who = spec.hasAccess ? { principal: name, ...(subject && { subject }), role } : {}
-    const result = { pool: client.pool ?? spec.defaultPool ?? null, ...who }
+    const result = { pool: client.pool ?? this.#poolChoice.unnamedFor(client) ?? null, ...who }
     this.#board.answerRequest(request, `"result":${JSON.stringify(result)}`)
   }
 

@@ -198,11 +198,11 @@ export class Daemon {
       .length
   }
 
-  accept(socket: Duplex, entrance: Entrance, pool: PoolId | undefined, opened: (client: ClientId) => void): void {
+  accept(socket: Duplex, entrance: Entrance, pool?: PoolId, opened?: (client: ClientId) => void): void {
     const client = this.#nextClient++ as ClientId
     const link = new ClientLink(client, socket, this.#tell)
     this.#clients.set(client, link)
-    opened(client)
+    opened?.(client)
     this.apply({ type: 'client-opened', client, ...entrance, ...(pool === undefined ? {} : { pool }) })
     link.open()
   }

@@ -4,6 +4,7 @@
  */
 
 import type { Duplex } from 'node:stream'
+import { asksForCredentials } from '../../config/admission.ts'
 import type { AccessConfig, BusConfig, Listen } from '../../config/bus-config.ts'
 import { readConfig } from '../../config/read.ts'
 import { formatProblems } from '../../config/report.ts'
@@ -147,7 +148,7 @@ class Run {
     const door = { onTrouble: (message: string) => log.write('warn', message) }
     for (const { path, pool } of doors.unix) this.#listeners.push(await listenUnix(path, this.#acceptFor(pool), door))
     // Who proves who it is may come from anywhere (contract 9.1).
-    const tcp = { ...door, allowUnauthenticated: doors.allowUnauthenticated || hasProof(this.#config.access) }
+    const tcp = { ...door, allowUnauthenticated: doors.allowUnauthenticated || asksForCredentials(this.#config.access) }
     for (const { host, port, pool } of doors.tcp) {
       this.#listeners.push(await listenTcp({ host, port }, tcp, this.#acceptFor(pool)))
     }
@@ -326,13 +327,6 @@ class Run {
     await this.#daemon.close()
     this.#warden.close()
   }
-}
-
-/** Callers can show who they are. */
-function hasProof(access: AccessConfig | undefined): boolean {
-  return (
-    access !== undefined && (access.file !== undefined || access.oauth !== undefined || access.certificates.length > 0)
-  )
 }
 
 /** Only a worker that is a process has a pid. */
