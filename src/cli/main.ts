@@ -14,6 +14,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Add>>> = {
   init: async () => (await import('./commands/init.ts')).addInit,
   check: async () => (await import('./commands/check.ts')).addCheck,
   status: async () => (await import('./commands/status.ts')).addStatus,
+  token: async () => (await import('./commands/token.ts')).addToken,
   reload: async () => (await import('./commands/reload.ts')).addReload,
   chat: async () => (await import('./commands/chat.ts')).addChat,
   connect: async () => (await import('./commands/connect.ts')).addConnect,

@@ -12,9 +12,9 @@ const claimRow = z.strictObject({
   claim: word('the path of a claim').describe(
     'The claim of the token, such as "scope" or "realm_access.roles"; dots go deeper.',
   ),
-  equals: word('the value of the claim').describe(
-    'The value it must have; of a list, and of the words of scope, one of them.',
-  ),
+  equals: z
+    .union([word('the value of the claim'), z.int(), z.boolean()])
+    .describe('The value it must have; of a list, and of the words of scope, one of them.'),
   as: as(),
 })
 

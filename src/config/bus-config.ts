@@ -74,7 +74,7 @@ export interface Listen {
 
 export interface ClaimRow {
   readonly claim: string
-  readonly equals: string
+  readonly equals: string | number | boolean
   readonly as: string
 }
 

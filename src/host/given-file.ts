@@ -11,9 +11,14 @@ import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats } f
 export class UnusableFile extends Error {
   override readonly name = 'UnusableFile'
   readonly exitCode = 2
+  readonly file: string
+  /** As in `does not exist`, and what to do after a colon. */
+  readonly why: string
 
-  constructor(path: string, why: string, options?: { readonly cause?: unknown }) {
-    super(`${path} ${why}`, options)
+  constructor(file: string, why: string, options?: { readonly cause?: unknown }) {
+    super(`${file} ${why}`, options)
+    this.file = file
+    this.why = why
   }
 }
 

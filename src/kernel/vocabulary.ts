@@ -64,6 +64,10 @@ export interface BusSpec {
   readonly gateway?: 'off' | 'bus' | 'all'
   /** Left out: messages name their pool by `pool` (contract 6.3). */
   readonly addressing?: Addressing
+  /** Callers are told apart, and are told as whom (contract 9). */
+  readonly hasAccess?: boolean
+  /** Every request of a client is told of when it has ended (contract 9.23). */
+  readonly hasAudit?: boolean
 }
 
 /**

@@ -5,7 +5,9 @@
  */
 import { ACCESS } from './requirements-access.ts'
 import { AIO, OPENAI_AGENT, REGISTRY, TRACES } from './requirements-agents.ts'
+import { CREDENTIALS } from './requirements-credentials.ts'
 import { ACP, MCP } from './requirements-protocols.ts'
+import { RIGHTS } from './requirements-rights.ts'
 import { TLS } from './requirements-tls.ts'
 
 /** The bus alone; proved in this folder, so that the suite judges any implementation of the contract. */
@@ -311,6 +313,8 @@ const TABLES = {
   ...TRACES,
   ...OPENAI_AGENT,
   ...REGISTRY,
+  ...CREDENTIALS,
+  ...RIGHTS,
   ...ACCESS,
   ...TLS,
 }

@@ -2,7 +2,8 @@
 import { resolve } from 'node:path'
 import { type Command, Option } from 'commander'
 import type { BusConfig, Listen } from '../../config/bus-config.ts'
-import { readConfig } from '../../config/read.ts'
+import type { Problem } from '../../config/problem.ts'
+import { type Read, readConfig } from '../../config/read.ts'
 import { formatProblems } from '../../config/report.ts'
 import { closeInheritedDescriptors } from '../../process/descriptors.ts'
 import { parseTcpAddress } from '../../transports/address.ts'
@@ -65,8 +66,9 @@ async function serve(options: ServeOptions): Promise<number> {
     )
   }
   const reading = await readConfig(options.config)
-  if (!reading.ok)
-    throw new UserMistake(formatProblems(reading.problems, { color: process.stderr.isTTY === true }).trimEnd())
+  const mistakes = reading.ok ? await mistakesInAccess(reading) : reading.problems
+  if (!reading.ok || mistakes.length > 0)
+    throw new UserMistake(formatProblems(mistakes, { color: process.stderr.isTTY === true }).trimEnd())
   const log = new Log({ level: options.logLevel, isTerminal: process.stderr.isTTY === true })
   return runBus({
     config: reading.config,
@@ -76,6 +78,13 @@ async function serve(options: ServeOptions): Promise<number> {
     resolveAgent: resolveRegistryAgent,
     record: await recordTo(options, log),
   })
+}
+
+/** What is wrong with the access file, and names in `as` that nobody has (contract 9.9, 9.27). */
+async function mistakesInAccess(read: Read): Promise<readonly Problem[]> {
+  if (read.config.access === undefined) return []
+  const { checkAccess } = await import('../../access/access-check.ts')
+  return checkAccess({ ...read, environment: process.env }).filter(({ severity }) => severity === 'error')
 }
 
 /** Most buses record nothing: the recorder is loaded for those that do. */
