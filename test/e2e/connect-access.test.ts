@@ -7,6 +7,7 @@ import { type Bus, runBus, startBus, testWorkspace } from '../support/bus.ts'
 import { connectTls } from '../support/line-client.ts'
 import { config, pool } from '../support/pools.ts'
 import { testAuthority, textsOf, tlsFlags } from '../support/tls.ts'
+import { eventually } from '../support/waiting.ts'
 import type { Workspace } from '../support/workspace.ts'
 import { type Shim, startShim } from './connect-harness.ts'
 
@@ -130,6 +131,19 @@ describe('9.16 a certificate', () => {
     expect((await stranger.ended()).code).toBe(1)
     const known = reach(...shown('somebody'), '--token-file', file)
     expect(await known.host.ask(WHO)).toMatchObject({ result: { principal: 'alice', via: 'token' } })
+  })
+
+  test('9.2 goes behind a token: whose token comes first is who it is', async () => {
+    const { file, token, keep, reach } = await mapped()
+    keep(await token('add', 'bob', '--pools', 'echo'))
+    // The bus looks at its file twice a second.
+    await eventually('the bus to know bob', async () => {
+      const shim = reach(...shown('somebody'), '--token-file', file)
+      shim.host.send(WHO)
+      return (await shim.host.next()).result?.principal === 'bob'
+    })
+    const shim = reach(...shown('agent-9'), '--token-file', file)
+    expect(await shim.host.ask(WHO)).toMatchObject({ result: { principal: 'bob', via: 'token' } })
   })
 
   test('9.16 is judged before the first line, however early that comes', async () => {
