@@ -418,3 +418,18 @@ it('6.4 what waits for a lease keeps its order when a notification binds the ses
   rig.says(home, { id: 'a', result: {} })
   expect(rig.at(home).map(({ id }) => id)).toEqual(['a', undefined, 1, 2])
 })
+
+it('8.3 who was stopped because the line for a lease was full goes on when what filled it was lost with its worker', () => {
+  const limits = { ...DEFAULT_LIMITS, maxOutputQueueBytes: 300 }
+  const rig = new Rig([{ sharing: 'lease', limits }])
+  rig.send(ANNA, { id: 1, method: 'm', sessionId: 's' })
+  rig.says(0, { id: 1, result: {} })
+  rig.send(BERT, { id: 'b', method: 'm' })
+  rig.send(ANNA, { id: 2, method: 'm', sessionId: 's' })
+  expect(rig.done.at(-1)).toMatchObject({ do: 'pause-client', client: ANNA })
+  rig.send(ANNA, { id: 3, method: 'm' })
+  rig.dies(0)
+  expect(rig.reason(ANNA, 2)).toBe('session_lost')
+  rig.pass(10_000)
+  expect(rig.at(0).at(-1).id).toBe(3)
+})
