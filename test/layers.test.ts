@@ -14,7 +14,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   process: ['kernel', 'wire', 'node'],
   config: ['kernel', 'host', 'node', 'npm'],
   console: ['kernel', 'wire', 'host', 'node', 'npm'],
-  access: ['kernel', 'wire', 'host', 'node', 'npm'],
+  access: ['config', 'kernel', 'wire', 'host', 'node', 'npm'],
   trace: ['kernel', 'wire', 'host', 'node', 'npm'],
   aio: ['wire', 'node', 'npm'],
   registry: ['process', 'wire', 'host', 'node', 'npm'],

@@ -50,6 +50,18 @@ export interface Outcome {
 export type Cancel = () => void
 export type Adapter = (invocation: Invocation, outcome: Outcome) => Cancel
 
+/** The same outcome for an answer that somebody looks at before it is told; nothing of it comes in parts. */
+export function wholeOutcome(outcome: Outcome, settle: Outcome['settle']): Outcome {
+  return {
+    sent: (worker) => outcome.sent(worker),
+    partial: () => {},
+    room: () => undefined,
+    settle,
+    fail: (error, traceOnly) => outcome.fail(error, traceOnly),
+    broke: (error) => outcome.broke(error),
+  }
+}
+
 /** What an adapter makes of what it hears ends its own call at the worst. */
 export function carefulListener(outcome: Outcome, listener: ExchangeListener): ExchangeListener {
   const hear = (act: () => void): void => {

@@ -109,4 +109,19 @@ describe('methods of the bus', () => {
     await new Promise((resolve) => setImmediate(resolve))
     expect(port.replies).toEqual([])
   })
+
+  it('9.6 questions about traces are narrowed to what the caller may see, whatever it asks for', async () => {
+    verifies('9.6-traces')
+    const permissions = { areToolsJudged: false, mayUseAgent: () => true, mayUseTool: () => true }
+    const user: Caller = { ...TCP, permissions: { ...permissions, traceScope: { only_caller: 'alice' } } }
+    for (const method of ['list', 'get', 'stats', 'export']) {
+      const params = { only_caller: 'bob', trace_id: 'T' }
+      const { asked } = await ask(`bus::traces.${method}`, { params }, user)
+      expect(asked).toEqual([[method, { only_caller: 'alice', trace_id: 'T' }]])
+      const without = await ask(`bus::traces.${method}`, { params: ['x'] }, user)
+      expect(without.asked).toEqual([[method, { only_caller: 'alice' }]])
+      const { reply } = await ask(`bus::traces.${method}`, {}, { ...TCP, permissions })
+      expect(reply['error']).toMatchObject({ data: { reason: 'remote_queries_off' } })
+    }
+  })
 })

@@ -10,7 +10,7 @@ import { MODALITIES } from './agent-spec.ts'
 import type { Answer } from './answers.ts'
 import { fault } from './faults.ts'
 import { NO_MODULES } from './help.ts'
-import type { JsonObject } from './json-object.ts'
+import { type JsonObject, objectOr } from './json-object.ts'
 import { BUS, HELP, joinName } from './names.ts'
 import type { Caller, TraceIds, TraceQueries } from './port.ts'
 
@@ -53,11 +53,13 @@ export const BUS_METHODS: readonly string[] = [...ROWS.keys()]
 export async function answerBus(context: BusContext, caller: Caller, method: string, params: unknown): Promise<Answer> {
   const row = ROWS.get(method)
   if (row === undefined) return { error: fault('unknown_method', { agent: BUS, method, methods: BUS_METHODS }) }
-  if (method.startsWith(QUERIES) && !context.remoteQueries && !isLocal(caller)) {
+  const scope = caller.permissions?.traceScope
+  const isQuery = method.startsWith(QUERIES)
+  if (isQuery && scope === undefined && !context.remoteQueries && !isLocal(caller)) {
     return { error: fault('remote_queries_off', { method: joinName(BUS, method) }) }
   }
   try {
-    return await row(context, params)
+    return await row(context, isQuery && scope !== undefined ? { ...objectOr(params), ...scope } : params)
   } catch (error) {
     context.broke(error)
     return { error: fault('trace_query_failed') }

@@ -44,6 +44,11 @@ const FAULTS = {
     () =>
       '"trace_id" must be 1 to 128 printable ASCII characters without spaces or "#"; leave it out to have one issued',
   ),
+  not_allowed: request((d) =>
+    d['tool'] === undefined
+      ? `You may not use agent ${quote(d['agent'])}`
+      : `You may not use ${quote(d['tool'])} of agent ${quote(d['agent'])}`,
+  ),
   too_nested: request((d) => `The message is nested deeper than ${d['limit']} levels; send such data as text`),
   aio_only: request((d) => `Pool ${quote(d['pool'])} takes AGENT::METHOD calls only`),
 
@@ -96,6 +101,7 @@ const FAULTS = {
       `Agent ${quote(d['agent'])} redirects away from its endpoint, which is not followed; put the new address in the configuration`,
   ),
   agent_invalid_response: failure(false, (d) => `Agent ${quote(d['agent'])} gave no usable answer: ${d['cause']}`),
+  bad_list: failure(false, (d) => `Agent ${quote(d['agent'])} gave no list of tools, and you may not see all of them`),
   agent_error: failure(false, (d) => String(d['message'])),
   worker_exited: failure(
     false,

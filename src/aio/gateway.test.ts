@@ -414,3 +414,58 @@ describe('a reload', () => {
     ])
   })
 })
+
+describe('the caller of a call', () => {
+  const ALICE: Caller = { kind: 'client', key: '7', origin: { principal: 'alice', client: 7 } }
+  const BOB: Caller = { kind: 'client', key: '8', origin: { principal: 'bob', client: 8 } }
+  const agents = [stdioAgent(), stdioAgent({ name: 'writer', pool: 'writers' })]
+  const callers = (traces: { readonly starts: readonly { readonly caller: unknown }[] }): unknown[] =>
+    traces.starts.map(({ caller }) => caller)
+
+  it('9.24 is the client, and whoever is on this machine is local', () => {
+    verifies('9.24-calls')
+    const { gateway, traces } = workbench(new FakePort(), agents)
+    gateway.receive(CLIENT, { method: 'reader::input', params: text, id: 1 }, 50)
+    gateway.receive(ALICE, { method: 'nobody::input', params: text, id: 1 }, 50)
+    expect(callers(traces)).toEqual([
+      { kind: 'client', principal: 'local' },
+      { kind: 'client', principal: 'alice', client: 7 },
+    ])
+  })
+
+  it('9.24 is the agent for what it calls in turn, with the principal of the root', () => {
+    verifies('9.24-calls')
+    const { gateway, traces, port } = workbench(new FakePort(), agents)
+    gateway.receive(ALICE, { method: 'reader::input', params: text, id: 1 }, 50)
+    gateway.receive(WORKER, { method: 'writer::input', params: text, id: 1 }, 50)
+    gateway.receive({ kind: 'worker', key: 'writers.1', pool: 'writers' }, { method: 'reader::x', id: 1 }, 50)
+    expect(port.asked).toHaveLength(3)
+    expect(callers(traces).slice(1)).toEqual([
+      { kind: 'agent', principal: 'alice', client: 7, agent: 'reader' },
+      { kind: 'agent', principal: 'alice', client: 7, agent: 'writer' },
+    ])
+  })
+
+  it('9.24 of an agent is the principal of what it has in hand, if that is one, and nobody else’s', () => {
+    const { gateway, traces } = workbench(new FakePort(), agents)
+    gateway.receive(ALICE, { method: 'reader::input', params: text, id: 1 }, 50)
+    gateway.receive(
+      { ...ALICE, key: '9', origin: { principal: 'alice', client: 9 } },
+      { method: 'reader::x', id: 1 },
+      50,
+    )
+    gateway.receive(WORKER, { method: 'writer::input', params: text, id: 1 }, 50)
+    gateway.receive(BOB, { method: 'reader::input', params: text, id: 1 }, 50)
+    gateway.receive(WORKER, { method: 'writer::input', params: text, id: 2 }, 50)
+    expect(callers(traces)[2]).toEqual({ kind: 'agent', principal: 'alice', agent: 'reader' })
+    expect(callers(traces)[4]).toEqual({ kind: 'agent', principal: 'local', agent: 'reader' })
+  })
+
+  it('9.24 is never another one because a client names the call of somebody else as its parent', () => {
+    const { gateway, traces, port } = workbench(new FakePort(), agents)
+    gateway.receive(ALICE, { method: 'reader::input', params: text, id: 1 }, 50)
+    const { _meta } = port.asked[0]!.message['params'] as { _meta: Line }
+    gateway.receive(BOB, { method: 'reader::input', params: { ...text, _meta }, id: 1 }, 50)
+    expect(traces.starts[1]).toMatchObject({ parentId: 1, caller: { kind: 'client', principal: 'bob', client: 8 } })
+  })
+})

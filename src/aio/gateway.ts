@@ -5,7 +5,7 @@
  * Every call it accepts is in the trace from beginning to end, refused ones too; only a message without a proper name or
  * trace id is merely counted (spec N3).
  */
-import type { Adapter, Cancel, Invocation, Outcome } from './adapter.ts'
+import { type Adapter, type Cancel, type Invocation, type Outcome, wholeOutcome } from './adapter.ts'
 import type { AgentSpec } from './agent-spec.ts'
 import type { Answer } from './answers.ts'
 import { answerBus, type BusContext } from './bus-methods.ts'
@@ -23,11 +23,14 @@ import { BUS, HELP } from './names.ts'
 import { oneshotAdapter } from './oneshot-adapter.ts'
 import { callerKey, OpenCalls } from './open-calls.ts'
 import { MAX_DEPTH, Parents } from './parents.ts'
+import { allowedAgents, forbiddenTool, hideTools } from './permissions.ts'
 import type {
+  CallCaller,
   CallEnd,
   Caller,
   ErrorBody,
   GatewayPort,
+  Origin,
   SpawnOneshot,
   TraceIds,
   TraceQueries,
@@ -205,24 +208,28 @@ export class Gateway implements CallHost {
   async #answerBus(caller: Caller, envelope: Envelope): Promise<void> {
     const { id, method, params, traceId } = envelope
     if (id === undefined) return
-    const answer = await answerBus(this.#busContext(), caller, method, params)
+    const answer = await answerBus(this.#busContext(caller), caller, method, params)
     const echo = traceId === undefined || this.#isStrict(caller) ? {} : { trace_id: traceId }
     this.#port.reply(caller, { jsonrpc: '2.0', id, ...answer, ...echo })
   }
 
-  #busContext(): BusContext {
+  #busContext({ permissions }: Caller): BusContext {
     const { ids, queries, remoteQueries = false } = this.#options
     const workers = (agent: AgentSpec): number =>
       agent.type === 'http' ? 0 : (this.#port.workers?.(agent.pool) ?? agent.instances)
-    return { agents: this.#agents, ids, queries, remoteQueries, workers, broke: (error) => this.broke(error) }
+    const agents = allowedAgents(permissions, this.#agents)
+    return { agents, ids, queries, remoteQueries, workers, broke: (error) => this.broke(error) }
   }
 
   #call(caller: Caller, envelope: Envelope, bytes: number): void {
-    const agent = this.#agents.get(envelope.agent)
+    // Not even the trace, which its caller may read, tells whether there is one that it may not use.
+    const isAllowed = caller.permissions?.mayUseAgent(envelope.agent) ?? true
+    const agent = isAllowed ? this.#agents.get(envelope.agent) : undefined
     const call = this.#record(caller, envelope, bytes, agent)
+    if (!isAllowed) return call.fail(fault('not_allowed', { agent: envelope.agent }))
     if (agent === undefined) {
-      call.fail(fault('unknown_agent', { agent: envelope.agent, known: [...this.#agents.keys()] }))
-      return
+      const known = [...allowedAgents(caller.permissions, this.#agents).keys()]
+      return call.fail(fault('unknown_agent', { agent: envelope.agent, known }))
     }
     if (!call.isOpen) return
     const refusal = this.#refusalOf(call, agent, bytes)
@@ -239,18 +246,19 @@ export class Gateway implements CallHost {
       this.#parents.traceparent(place),
     )
     const isHelp = envelope.method === HELP
-    call.begin((outcome) =>
-      isHelp ? this.#answerHelp(call, agent, adapter, invocation, outcome) : adapter(invocation, outcome),
-    )
+    call.begin((outcome) => {
+      const shown = hideTools(call.caller.permissions, envelope, outcome)
+      return isHelp ? this.#answerHelp(call, agent, adapter, invocation, shown) : adapter(invocation, shown)
+    })
   }
 
   /** Gives the call its place in the graph and its row in the trace. */
   #record(caller: Caller, envelope: Envelope, bytes: number, agent: AgentSpec | undefined): OpenCall {
     const { ids, traces } = this.#options
     const placement = this.#parents.place(caller, envelope.traceId, envelope.meta)
-    const { parentId, depth, otelTraceId } = placement
+    const { parentId, depth, otelTraceId, origin } = placement
     const traceId = placement.traceId ?? ids.issue()
-    const place = { traceId, callId: ids.allocate(traceId, envelope.id ?? null), depth, otelTraceId }
+    const place = { traceId, callId: ids.allocate(traceId, envelope.id ?? null), depth, otelTraceId, origin }
     this.#parents.remember(place)
     traces.begin({
       traceId,
@@ -266,6 +274,7 @@ export class Gateway implements CallHost {
       input: envelope.params ?? {},
       bytesIn: bytes,
       startedAtMs: this.nowMs(),
+      caller: this.#describeCaller(caller, origin),
       ...(otelTraceId === undefined ? {} : { otelTraceId }),
     })
     const call = new OpenCall(this, caller, envelope, place, agent?.timeoutMs ?? 0)
@@ -276,9 +285,18 @@ export class Gateway implements CallHost {
     return call
   }
 
+  #describeCaller({ kind, pool }: Caller, origin: Origin): CallCaller {
+    if (kind === 'client') return { kind, ...origin }
+    const agent = [...this.#agents.values()].find((agent) => agent.type !== 'http' && agent.pool === pool)?.name ?? pool
+    return { kind: 'agent', ...origin, ...(agent === undefined ? {} : { agent }) }
+  }
+
   #refusalOf(call: OpenCall, agent: AgentSpec, bytes: number): ErrorBody | undefined {
     const { maxPendingPerCaller = MAX_PENDING_PER_CALLER } = this.#options
     if (this.#draining) return fault('shutting_down')
+    const { permissions } = call.caller
+    const tool = permissions === undefined ? undefined : forbiddenTool(permissions, call.envelope)
+    if (tool !== undefined) return fault('not_allowed', { agent: agent.name, tool })
     if (bytes > agent.maxPayloadBytes) return fault('payload_too_large', { bytes, limit: agent.maxPayloadBytes })
     if (call.place.depth > MAX_DEPTH) return fault('too_deep', { limit: MAX_DEPTH })
     const tooMany = this.#open.count(call.caller) > maxPendingPerCaller
@@ -291,17 +309,11 @@ export class Gateway implements CallHost {
       outcome.settle({ result: cached }, { bytes: 0 })
       return () => {}
     }
-    return askHelp(agent, adapter, invocation, {
-      sent: (worker) => outcome.sent(worker),
-      partial: () => {},
-      room: () => undefined,
-      fail: (error, traceOnly) => outcome.fail(error, traceOnly),
-      broke: (error) => outcome.broke(error),
-      settle: (answer, settlement) => {
-        if ('result' in answer) this.#help.set(agent.name, answer.result, call.worker, this.nowMs())
-        outcome.settle(answer, settlement)
-      },
+    const remembered = wholeOutcome(outcome, (answer, settlement) => {
+      if ('result' in answer) this.#help.set(agent.name, answer.result, call.worker, this.nowMs())
+      outcome.settle(answer, settlement)
     })
+    return askHelp(agent, adapter, invocation, remembered)
   }
 
   /** An agent that stays as it was keeps its adapter: those who wait for their turn there keep their places. */

@@ -6,7 +6,7 @@
  * change, or the time is up.
  */
 import { CODE } from '../wire/jsonrpc.ts'
-import type { Adapter, Cancel, Invocation, Outcome } from './adapter.ts'
+import { type Adapter, type Cancel, type Invocation, type Outcome, wholeOutcome } from './adapter.ts'
 import { type AgentSpec, MODALITIES } from './agent-spec.ts'
 import { unwrap } from './answers.ts'
 import { isObject, type JsonObject } from './json-object.ts'
@@ -79,18 +79,11 @@ export function askHelp(agent: AgentSpec, adapter: Adapter, invocation: Invocati
     if (next !== undefined) cancel = adapter({ ...next, notification: false }, listener)
     else outcome.settle({ result: describeAgent(agent, undefined) }, { bytes: 0 })
   }
-  const listener: Outcome = {
-    sent: (worker) => outcome.sent(worker),
-    partial: () => {},
-    room: () => undefined,
-    settle: (answer, settlement) => {
-      if ('error' in answer && answer.error.code === CODE.methodNotFound) return ask()
-      if ('error' in answer) return outcome.settle(answer, settlement)
-      outcome.settle({ result: describeAgent(agent, settlement.raw ?? answer) }, settlement)
-    },
-    fail: (error, traceOnly) => outcome.fail(error, traceOnly),
-    broke: (error) => outcome.broke(error),
-  }
+  const listener = wholeOutcome(outcome, (answer, settlement) => {
+    if ('error' in answer && answer.error.code === CODE.methodNotFound) return ask()
+    if ('error' in answer) return outcome.settle(answer, settlement)
+    outcome.settle({ result: describeAgent(agent, settlement.raw ?? answer) }, settlement)
+  })
   ask()
   return () => cancel()
 }

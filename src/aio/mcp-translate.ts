@@ -84,6 +84,9 @@ const listed =
 
 const titled = (item: JsonObject): JsonObject => ({ ...item, id: item['name'], title: item['title'] ?? item['name'] })
 
+/** How the tool of a call may be spelled. */
+export const TOOL_KEYS: readonly string[] = ['tool', 'name']
+
 const TRANSLATIONS: ReadonlyMap<string, Translation> = new Map<string, Translation>([
   [
     'resources.list',
@@ -126,7 +129,7 @@ const TRANSLATIONS: ReadonlyMap<string, Translation> = new Map<string, Translati
     'tools.call',
     {
       module: 'tools',
-      request: namedRequest('tools/call', ['tool', 'name']),
+      request: namedRequest('tools/call', TOOL_KEYS),
       result: (result) => ({ ...result, outputs: readContent(result['content']) }),
     },
   ],

@@ -10,7 +10,7 @@ const WORKER: Caller = { kind: 'worker', key: '3.1', pool: 'reader' }
 let nowMs = 0
 
 function remembered(parents: Parents, callId: number, depth = 1, traceId = T): Ancestor {
-  const call = { traceId, callId, depth, otelTraceId: undefined }
+  const call = { traceId, callId, depth, otelTraceId: undefined, origin: { principal: 'local' } }
   parents.remember(call)
   return call
 }
@@ -22,6 +22,7 @@ describe('the place of a call', () => {
       parentId: null,
       depth: 1,
       otelTraceId: undefined,
+      origin: { principal: 'local' },
       cause: undefined,
       isOrphan: false,
     })

@@ -10,12 +10,13 @@
 import type { OpenCall } from './call.ts'
 import { InHand } from './in-hand.ts'
 import type { JsonObject } from './json-object.ts'
-import type { Caller, TraceIds } from './port.ts'
+import type { Caller, Origin, TraceIds } from './port.ts'
 import { Recent } from './recent.ts'
 
 export const MAX_DEPTH = 32
 const REMEMBERED_CALLS = 10_000
 const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-[0-9a-f]{2}(?:-|$)/
+const LOCAL: Origin = { principal: 'local' }
 const PARENT_KEY = 'stdio-bus/parent'
 
 /** A call as later calls may refer to it. */
@@ -25,6 +26,7 @@ export interface Ancestor {
   readonly depth: number
   /** Set when the caller is part of an OpenTelemetry trace of its own. */
   readonly otelTraceId: string | undefined
+  readonly origin: Origin
   /** Nobody waits for it any more: its caller has gone or cancelled it, or its time was over. */
   isGivenUp?: boolean
 }
@@ -35,6 +37,7 @@ export interface Placement {
   readonly parentId: number | null
   readonly depth: number
   readonly otelTraceId: string | undefined
+  readonly origin: Origin
   /** The call in hand that made a worker call; undefined: any of them may have. */
   readonly cause: Ancestor | undefined
   /** Whatever made the worker call was given up. */
@@ -71,6 +74,7 @@ export class Parents {
       parentId: parent?.callId ?? null,
       depth: (cause?.depth ?? this.#guessDepth(hand, traceId, named)) + 1,
       otelTraceId: inbound?.otelTraceId ?? parent?.otelTraceId,
+      origin: originOf(caller, parent, hand),
       cause,
       isOrphan: hand !== undefined && this.#isOrphan(hand, named),
     }
@@ -138,6 +142,22 @@ export class Parents {
     this.#spans.set(spanId, call)
     return `00-${call.otelTraceId ?? this.#ids.otelTraceId(call.traceId)}-${spanId}-01`
   }
+}
+
+/**
+ * What a client calls is its own, whatever it names as a parent. What a worker calls is for whom its parent was; where that
+ * is not known, for whoever all that it has in hand is for, or else nobody's but this machine's.
+ */
+function originOf(caller: Caller, parent: Ancestor | undefined, hand: InHand | undefined): Origin {
+  if (caller.kind === 'client') return caller.origin ?? LOCAL
+  if (parent !== undefined) return parent.origin
+  let origin: Origin | undefined
+  for (const call of hand?.calls() ?? []) {
+    if (origin !== undefined && origin.principal !== call.origin.principal) return LOCAL
+    origin =
+      origin === undefined || origin.client === call.origin.client ? call.origin : { principal: origin.principal }
+  }
+  return origin ?? LOCAL
 }
 
 function onlyOne(calls: Iterable<Ancestor> = []): Ancestor | undefined {

@@ -10,10 +10,34 @@ export interface ErrorBody {
   readonly data?: unknown
 }
 
+/** Whose a call is in the end: the principal and the connection at its root. */
+export interface Origin {
+  readonly principal: string
+  readonly client?: number
+}
+
+/** What a caller may use, by name; whoever knows the principals answers. */
+export interface Permissions {
+  /** Some tools or methods may be hidden: what is no proper name then is hidden too. */
+  readonly areToolsJudged: boolean
+  /**
+   * What every question about traces is narrowed by: parameters that replace those of the caller. Left out: it is asked as
+   * anybody, which the door and the configuration decide.
+   */
+  readonly traceScope?: Readonly<Record<string, unknown>>
+  mayUseAgent(agent: string): boolean
+  /** Methods of agents that are programs are their tools. */
+  mayUseTool(agent: string, tool: string): boolean
+}
+
 /** Who asked: a client connection or a worker process (slot.generation). */
 export interface Caller {
   readonly kind: 'client' | 'worker'
   readonly key: string
+  /** Of a client; left out: whoever is on this machine. */
+  readonly origin?: Origin
+  /** Of a client; left out: it may use everything. What agents call in turn is not judged again. */
+  readonly permissions?: Permissions
   /** Its door lets in this machine's own programs only. */
   readonly isLocal?: boolean
   readonly pool?: string
@@ -86,6 +110,11 @@ export interface OneshotEnd {
 
 export type SpawnOneshot = (pool: string, signal: AbortSignal) => OneshotProcess
 
+export interface CallCaller extends Origin {
+  readonly kind: 'client' | 'agent'
+  readonly agent?: string
+}
+
 export interface CallStart {
   readonly traceId: string
   readonly callId: number
@@ -101,6 +130,7 @@ export interface CallStart {
   readonly input: unknown
   readonly bytesIn: number
   readonly startedAtMs: number
+  readonly caller: CallCaller
   /** The trace id of an inbound `traceparent`, 32 hexadecimal digits. */
   readonly otelTraceId?: string
 }

@@ -5,6 +5,7 @@
  * Exit codes: 0 a clean stop, 1 a failure of the world, 2 a mistake of the user (contract 8.4).
  */
 import { Command, CommanderError } from 'commander'
+import { takeTokenVariable } from './token-variable.ts'
 
 type Add = (program: Command) => void
 
@@ -13,6 +14,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Add>>> = {
   init: async () => (await import('./commands/init.ts')).addInit,
   check: async () => (await import('./commands/check.ts')).addCheck,
   status: async () => (await import('./commands/status.ts')).addStatus,
+  token: async () => (await import('./commands/token.ts')).addToken,
   reload: async () => (await import('./commands/reload.ts')).addReload,
   chat: async () => (await import('./commands/chat.ts')).addChat,
   connect: async () => (await import('./commands/connect.ts')).addConnect,
@@ -67,4 +69,5 @@ function fail(error: unknown): void {
   process.exit(exitCode ?? 1)
 }
 
+takeTokenVariable()
 await main(process.argv.slice(2)).catch(fail)

@@ -5,10 +5,15 @@
  */
 import { connect, type Socket } from 'node:net'
 import { formatTcpAddress, readTcpAddress, type TcpAddress } from '../host/address.ts'
-import { BusUnavailable } from './errors.ts'
+import type { TlsFiles } from '../host/tls-files.ts'
+import { type BusError, BusUnavailable, BusUntrusted } from './errors.ts'
+import { refusedHandshake, whyUntrusted } from './tls-failures.ts'
 
-/** A Unix socket, or a host and port. */
-export type BusAddress = { readonly unix: string } | { readonly tcp: TcpAddress }
+/** A Unix socket, a host and port, or a host and port with TLS and its files, which are read anew for every attempt. */
+export type BusAddress =
+  | { readonly unix: string }
+  | { readonly tcp: TcpAddress }
+  | { readonly tls: TcpAddress; readonly files?: TlsFiles }
 
 const CONNECT_TIMEOUT_MS = 5_000
 const KEEP_ALIVE_MS = 30_000
@@ -27,7 +32,8 @@ export function parseAnnounced(text: string): BusAddress | undefined {
 }
 
 export function showAddress(address: BusAddress): string {
-  return 'unix' in address ? address.unix : formatTcpAddress(address.tcp)
+  if ('unix' in address) return address.unix
+  return formatTcpAddress('tcp' in address ? address.tcp : address.tls)
 }
 
 const WHY: Readonly<Record<string, string>> = {
@@ -37,30 +43,46 @@ const WHY: Readonly<Record<string, string>> = {
   ENOTSOCK: 'it is not a socket',
   ETIMEDOUT: 'it does not answer',
   ENOTFOUND: 'the host name is unknown',
+  ERR_SSL_WRONG_VERSION_NUMBER: 'it does not speak TLS',
+  ERR_SSL_PACKET_LENGTH_TOO_LONG: 'it does not speak TLS',
 }
 
-/** Connects once; fails with BusUnavailable. */
-export function dial(address: BusAddress): Promise<Socket> {
-  // A half-open socket stays readable after the bus has ended its side: its last lines must still arrive.
-  const target = 'unix' in address ? { path: address.unix } : { ...address.tcp, noDelay: true }
-  const socket = connect({ ...target, allowHalfOpen: true })
+/** Connects once; fails with BusUnavailable, BusUntrusted or BusRefused, or because a file cannot be used. */
+export async function dial(address: BusAddress): Promise<Socket> {
+  const socket = await open(address)
+  const opened = 'tls' in address ? 'secureConnect' : 'connect'
   return new Promise((resolve, reject) => {
     const fail = (cause: NodeJS.ErrnoException): void => {
       clearTimeout(timer)
       socket.destroy()
-      const why = WHY[cause.code ?? ''] ?? cause.message
-      reject(new BusUnavailable(`no bus answers at ${showAddress(address)}: ${why}`, { cause }))
+      reject(explain(address, cause))
     }
     const timer = setTimeout(
       () => fail(Object.assign(new Error('timed out'), { code: 'ETIMEDOUT' })),
       CONNECT_TIMEOUT_MS,
     )
     socket.once('error', fail)
-    socket.once('connect', () => {
+    socket.once(opened, () => {
       clearTimeout(timer)
       socket.off('error', fail)
       if (!('unix' in address)) socket.setKeepAlive(true, KEEP_ALIVE_MS)
       resolve(socket)
     })
   })
+}
+
+async function open(address: BusAddress): Promise<Socket> {
+  // A half-open socket stays readable after the bus has ended its side: its last lines must still arrive.
+  if ('unix' in address) return connect({ path: address.unix, allowHalfOpen: true })
+  if ('tcp' in address) return connect({ ...address.tcp, noDelay: true, allowHalfOpen: true })
+  const { openTls } = await import('./open-tls.ts')
+  return openTls(address.tls, address.files)
+}
+
+function explain(address: BusAddress, cause: NodeJS.ErrnoException): BusError {
+  const where = showAddress(address)
+  const untrusted = whyUntrusted(cause)
+  if (untrusted !== undefined) return new BusUntrusted(`${where} is not trusted: ${untrusted}`, { cause })
+  const why = WHY[cause.code ?? ''] ?? cause.message
+  return refusedHandshake(cause) ?? new BusUnavailable(`no bus answers at ${where}: ${why}`, { cause })
 }

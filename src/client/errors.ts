@@ -6,7 +6,7 @@
  */
 import { CODE, type ErrorObject, errorLine } from '../wire/jsonrpc.ts'
 
-export type BusErrorCode = 'bus_unavailable' | 'bus_gone' | 'bus_refused' | 'closed'
+export type BusErrorCode = 'bus_unavailable' | 'bus_untrusted' | 'bus_gone' | 'bus_refused' | 'closed'
 
 /** The base of every error this library throws by itself. */
 export class BusError extends Error {
@@ -25,6 +25,15 @@ export class BusUnavailable extends BusError {
 
   constructor(message: string, options?: ErrorOptions) {
     super('bus_unavailable', message, options)
+  }
+}
+
+/** Somebody answers, and cannot prove to be the bus that was meant: its certificate does not hold. */
+export class BusUntrusted extends BusError {
+  override readonly name = 'BusUntrusted'
+
+  constructor(message: string, options?: ErrorOptions) {
+    super('bus_untrusted', message, options)
   }
 }
 

@@ -17,6 +17,7 @@
 import { type BusAddress, dial, parseTcp } from './address.ts'
 import { BusConnection } from './connection.ts'
 import { RECONNECT_TIMEOUT_MS } from './link.ts'
+import { isToken, readTokenFile, TOKEN_VARIABLE } from './token.ts'
 
 export type { BusAddress } from './address.ts'
 export type { BusConnection } from './connection.ts'
@@ -26,18 +27,30 @@ export {
   BusGone,
   BusRefused,
   BusUnavailable,
+  BusUntrusted,
   ConnectionClosed,
   isRetryable,
   reasonOf,
 } from './errors.ts'
 export type { McpTransport } from './mcp-transport.ts'
 
-/** Where the bus is: exactly one of `unix`, `tcp` and `locate`. */
+/** Where the bus is: exactly one of `unix`, `tcp`, `tls` and `locate`. */
 export interface ConnectOptions {
   /** The path of its Unix socket. */
   readonly unix?: string
   /** `HOST:PORT`, `[IPv6]:PORT`, or the two apart. */
   readonly tcp?: string | { readonly host: string; readonly port: number }
+  /** The same, with TLS. */
+  readonly tls?: string | { readonly host: string; readonly port: number }
+  /** With `tls`: the file of the authority that has signed the certificate of the bus (default: those of the runtime). */
+  readonly ca?: string
+  /** With `tls`: the files of this program's own certificate and its key. */
+  readonly cert?: string
+  readonly key?: string
+  /** What this program proves itself with (default: the variable STDIO_BUS_TOKEN, if it is set). */
+  readonly token?: string
+  /** The same, in a file that nobody else may read; it is read anew for every connection. */
+  readonly tokenFile?: string
   /** Asked before every attempt, for a bus whose address may change. */
   readonly locate?: () => Promise<BusAddress> | BusAddress
   /** The pool to talk to; left out, the bus decides (its listener's pool, `default_pool`, or the only one). */
@@ -52,13 +65,14 @@ export interface ConnectOptions {
   readonly onRestored?: () => void
 }
 
-/** Connects to a running bus; fails with BusUnavailable or BusRefused. */
+/** Connects to a running bus; fails with BusUnavailable, BusUntrusted or BusRefused, or because a file cannot be used. */
 export async function connect(options: ConnectOptions): Promise<BusConnection> {
   const locate = chooseAddress(options)
   const connection = new BusConnection(
     {
       dial: async () => dial(await locate()),
       pool: options.pool,
+      token: chooseToken(options),
       reconnectTimeoutMs: reconnectTimeoutMs(options.reconnect),
       ...(options.maxLineBytes === undefined ? {} : { maxLineBytes: options.maxLineBytes }),
     },
@@ -71,13 +85,28 @@ export async function connect(options: ConnectOptions): Promise<BusConnection> {
   return connection
 }
 
-function chooseAddress({ unix, tcp, locate }: ConnectOptions): () => Promise<BusAddress> | BusAddress {
-  const named = [unix, tcp, locate].filter((each) => each !== undefined)
-  if (named.length !== 1) throw new TypeError('connect() takes exactly one of unix, tcp and locate')
+function chooseAddress(options: ConnectOptions): () => Promise<BusAddress> | BusAddress {
+  const { unix, tcp, tls, locate, ca, cert, key } = options
+  const named = [unix, tcp, tls, locate].filter((each) => each !== undefined)
+  if (named.length !== 1) throw new TypeError('connect() takes exactly one of unix, tcp, tls and locate')
+  if (tls === undefined && (ca ?? cert ?? key) !== undefined) throw new TypeError('ca, cert and key go with tls')
   if (locate !== undefined) return locate
   if (unix !== undefined) return () => ({ unix })
-  const address = { tcp: typeof tcp === 'string' ? parseTcp(tcp) : tcp! }
+  const address = tcp === undefined ? { tls: hostAndPort(tls!), files: { ca, cert, key } } : { tcp: hostAndPort(tcp) }
   return () => address
+}
+
+function hostAndPort(given: NonNullable<ConnectOptions['tcp']>): { readonly host: string; readonly port: number } {
+  return typeof given === 'string' ? parseTcp(given) : given
+}
+
+function chooseToken({ token, tokenFile }: ConnectOptions): (() => string) | undefined {
+  if (token !== undefined && tokenFile !== undefined) throw new TypeError('connect() takes one of token and tokenFile')
+  if (tokenFile !== undefined) return () => readTokenFile(tokenFile)
+  const given = token ?? process.env[TOKEN_VARIABLE]
+  if (given === undefined || given === '') return undefined
+  if (!isToken(given)) throw new TypeError(`${token === undefined ? TOKEN_VARIABLE : 'token'} holds no token`)
+  return () => given
 }
 
 function reconnectTimeoutMs(reconnect: ConnectOptions['reconnect']): number {

@@ -24,6 +24,7 @@ import { greet } from './greeting.ts'
 import { HANG_UP_TIMEOUT_MS, hangUp, tearDown } from './hang-up.ts'
 import { LineFlow } from './line-flow.ts'
 import { LineQueue } from './line-queue.ts'
+import { type TurnedAway, watchForTurningAway } from './turned-away.ts'
 
 /** One attempt to reach the bus, `awayMs` after it was lost (0 at first). */
 export type Dial = (awayMs: number) => Promise<Socket>
@@ -44,6 +45,8 @@ export interface LinkEvents {
 export interface LinkOptions {
   readonly dial: Dial
   readonly pool?: string | undefined
+  /** Asked before every attempt: what this side proves itself with. */
+  readonly token?: (() => string | undefined) | undefined
   /** How long a bus that went is looked for; 0: not at all. */
   readonly reconnectTimeoutMs?: number
   readonly maxLineBytes?: number
@@ -148,12 +151,13 @@ export class Link {
   }
 
   async #attempt(awayMs: number): Promise<void> {
-    const socket = await this.#options.dial(awayMs)
+    const { pool, token, dial } = this.#options
+    const socket = await dial(awayMs)
     if (this.#hasEnded) return void socket.destroy()
     if (socket.destroyed) throw new BusUnavailable('the bus closed the connection at once')
-    this.#attach(socket)
+    const turnedAway = this.#attach(socket)
     try {
-      await greet(socket, this.#crossing, this.#options.pool)
+      await greet({ socket, crossing: this.#crossing, turnedAway }, { pool, token: token?.() })
     } catch (error) {
       this.#detach(socket)
       throw error
@@ -164,7 +168,8 @@ export class Link {
     this.#release(socket)
   }
 
-  #attach(socket: Socket): void {
+  #attach(socket: Socket): TurnedAway {
+    const turnedAway = watchForTurningAway(socket)
     const inward = new LineFlow(this.#maxLineBytes, {
       judge: (bytes, start, end) => this.#crossing.inward(bytes, start, end),
       on: (lines) => this.#deliver(lines),
@@ -178,7 +183,8 @@ export class Link {
     socket.on('error', () => {})
     // When the bus has ended its side it hears us no more; `close` follows, and comes alone when the connection broke.
     socket.on('end', () => this.#socket === socket && socket.destroy())
-    socket.on('close', () => this.#lose(socket))
+    socket.on('close', () => this.#lose(socket, turnedAway()))
+    return turnedAway
   }
 
   #detach(socket: Socket): void {
@@ -231,11 +237,12 @@ export class Link {
     this.#events.drained()
   }
 
-  #lose(socket: Socket): void {
+  #lose(socket: Socket, turnedAway: BusRefused | undefined): void {
     if (this.#socket !== socket || !this.#isOpen) return
     this.#detach(socket)
     const failed = this.#fail('bus_gone')
-    if (this.#crossing.refusal !== undefined) return this.#end(this.#crossing.refusal)
+    const refusal = this.#crossing.refusal ?? turnedAway ?? this.#strangerRefused()
+    if (refusal !== undefined) return this.#end(refusal)
     if (this.#isFinishing) return this.#end()
     const { reconnectTimeoutMs = RECONNECT_TIMEOUT_MS } = this.#options
     if (reconnectTimeoutMs === 0) return this.#end(new BusGone('the bus has gone'))
@@ -243,6 +250,12 @@ export class Link {
     // A writer that was told to stop would not notice that there is room again.
     this.#tellDrained()
     void this.#comeBack(reconnectTimeoutMs)
+  }
+
+  /** Without a token there is nothing to prove oneself with the next time either; one that has expired may be a new one. */
+  #strangerRefused(): BusRefused | undefined {
+    const { lastWord } = this.#crossing
+    return this.#options.token === undefined && lastWord?.reason === 'unauthenticated' ? lastWord : undefined
   }
 
   /** The bus would do the same: say why, then close (contract 8.2). */

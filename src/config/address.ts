@@ -2,7 +2,7 @@
  * What a configuration wants to know of `HOST:PORT`: what was meant by one that is none, and who could reach it.
  */
 import { isIPv6 } from 'node:net'
-import { isLoopbackIp, readTcpAddress, type TcpAddress } from '../host/address.ts'
+import { isLoopbackHost, readTcpAddress, type TcpAddress } from '../host/address.ts'
 
 /** The address, or nothing when the text is none. */
 export function parseAddress(text: string): TcpAddress | undefined {
@@ -19,7 +19,7 @@ export function suggestAddress(text: string): string | undefined {
 
 /** Whether only this machine can reach it, as far as the text tells; other names are not looked up. */
 export function isLoopback({ host }: TcpAddress): boolean {
-  return host.toLowerCase() === 'localhost' || isLoopbackIp(host)
+  return isLoopbackHost(host)
 }
 
 function bracket(text: string): string | undefined {

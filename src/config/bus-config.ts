@@ -1,4 +1,5 @@
 /** The configuration as the program knows it: resolved, absolute, in milliseconds and bytes. Types only. */
+import type { Rights } from '../kernel/rights.ts'
 import type { BusSpec, PoolId } from '../kernel/vocabulary.ts'
 
 export interface BusConfig {
@@ -13,6 +14,8 @@ export interface BusConfig {
   /** The AIO agents, those in pools and those reached over HTTP. */
   readonly agents: readonly AioAgent[]
   readonly registry: RegistryConfig
+  /** Left out: nobody is asked who they are. */
+  readonly access: AccessConfig | undefined
 }
 
 interface LaunchOptions {
@@ -54,9 +57,53 @@ export interface TcpDoor {
   readonly pool: PoolId | undefined
 }
 
+export interface TlsDoor extends TcpDoor {
+  /** Absolute, as `key` and `clientCa` are. */
+  readonly cert: string
+  readonly key: string
+  readonly clientCa?: string
+  /** Beside `clientCa`: a client without a certificate may show a token instead. */
+  readonly isClientCertOptional: boolean
+}
+
 export interface Listen {
   readonly unix: readonly UnixDoor[]
   readonly tcp: readonly TcpDoor[]
+  readonly tls: readonly TlsDoor[]
+}
+
+export interface ClaimRow {
+  readonly claim: string
+  readonly equals: string | number | boolean
+  readonly as: string
+}
+
+export interface OauthConfig {
+  readonly issuer: string
+  /** Empty: `publicUrl` and the path of the door. */
+  readonly audience: readonly string[]
+  readonly jwksUrl?: string
+  readonly map: readonly ClaimRow[]
+}
+
+export interface CertificateRow {
+  readonly subject: string
+  readonly as: string
+}
+
+/** Variables for workers of one principal; under the id of a pool, for that pool only. References resolved. */
+export type PrincipalEnvironment = Readonly<Record<string, string | Readonly<Record<string, string>>>>
+
+export interface AccessConfig {
+  /** Absolute. */
+  readonly file?: string
+  readonly anonymous: false | Rights
+  readonly anonymousEnvironment: PrincipalEnvironment
+  readonly audit?: { readonly file: string; readonly isRequired: boolean }
+  readonly oauth?: OauthConfig
+  readonly certificates: readonly CertificateRow[]
+  /** Without a slash at its end. */
+  readonly publicUrl?: string
 }
 
 export type Modality = 'text' | 'image' | 'audio' | 'video' | 'file'

@@ -6,6 +6,7 @@
  */
 import { dirname } from 'node:path'
 import { isLoopback } from './address.ts'
+import { asksForCredentials } from './admission.ts'
 import type { BusConfig, CommandLaunch, Launch } from './bus-config.ts'
 import { type Environment, workerEnvironment } from './environment.ts'
 import { refuseExecution } from './executable.ts'
@@ -150,21 +151,15 @@ function isWrittenOut(text: unknown): boolean {
 }
 
 async function doorsAreSafe({ config, source }: CheckContext): Promise<Finding[]> {
-  const { unix, tcp } = config.listen
-  const exposed = tcp.flatMap((door, index): Finding[] => {
-    if (isLoopback(door)) return []
-    const suggestion = 'listen on 127.0.0.1, or start with --allow-unauthenticated if you know who can connect'
-    const found = `${quote(door.host)}, which other machines may reach`
-    return [
-      {
-        severity: 'warning',
-        path: doorPath(source, 'tcp', index),
-        found,
-        allowed: 'an address of this machine alone: nobody is asked who they are',
-        suggestion,
-      },
-    ]
-  })
+  const { unix } = config.listen
+  const exposed = (['tcp', 'tls'] as const).flatMap((kind) =>
+    config.listen[kind].flatMap((door, index): Finding[] => {
+      const danger = isLoopback(door) ? undefined : dangerOf(kind, asksForCredentials(config.access))
+      if (danger === undefined) return []
+      const found = `${quote(door.host)}, which other machines may reach`
+      return [{ severity: 'warning', path: doorPath(source, kind, index), found, ...danger }]
+    }),
+  )
   const homeless = await collect(
     unix.map((door, index) => ({ door, index })),
     async ({ door, index }) => {
@@ -182,6 +177,21 @@ async function doorsAreSafe({ config, source }: CheckContext): Promise<Finding[]
     },
   )
   return [...exposed, ...homeless]
+}
+
+/** What somebody else on the network could do at such a door. */
+function dangerOf(kind: 'tcp' | 'tls', asks: boolean): Pick<Finding, 'allowed' | 'suggestion'> | undefined {
+  if (!asks) {
+    return {
+      allowed: 'an address of this machine alone: nobody is asked who they are',
+      suggestion: 'listen on 127.0.0.1, or start with --allow-unauthenticated if you know who can connect',
+    }
+  }
+  if (kind === 'tls') return undefined
+  return {
+    allowed: 'an address of this machine alone, or TLS: tokens travel in plain here',
+    suggestion: 'put the door into listen.tls with a certificate, or behind a proxy that speaks TLS',
+  }
 }
 
 /** Contract 6.7: a shared MCP worker of the handshake era is told that nobody offers roots, sampling or elicitation. */
@@ -262,7 +272,7 @@ function rawPool(source: Source, index: number): RawEntry {
   return rawFile(source).pools[index] ?? {}
 }
 
-function doorPath(source: Source, kind: 'unix' | 'tcp', index: number): Path {
+export function doorPath(source: Source, kind: 'unix' | 'tcp' | 'tls', index: number): Path {
   return Array.isArray(rawFile(source).listen?.[kind]) ? ['listen', kind, index] : ['listen', kind]
 }
 

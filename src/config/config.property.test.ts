@@ -30,10 +30,29 @@ const POOL_OPTIONS = {
   ...{ restart: 'never', start_timeout_sec: 1, hang_timeout_sec: 1 },
   ...{ limits: POOL_LIMITS, trace: true, aio: { type: 'mcp', sampling: { tool: 't' }, ...COMMON_AGENT } },
 }
+const RIGHTS = {
+  ...{ pools: ['a*'], tools: { allow: ['read_*'], deny: ['*_secret'] }, rate: '50/s' },
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: the file spells its references so
+  ...{ max_pending: 1, max_connections: 1, env: { A: '${SET}', b: { C: 'd' } } },
+}
 const TOP_OPTIONS = {
   default_pool: 'a',
   limits: LIMITS,
-  listen: { unix: ['/s', { path: '/t', pool: 'a' }], tcp: '127.0.0.1:0' },
+  listen: {
+    unix: ['/s', { path: '/t', pool: 'a' }],
+    tcp: '127.0.0.1:0',
+    tls: [{ address: 'h:0', pool: 'a', cert: 'c', key: 'k', client_ca: 'a', client_cert: 'optional' }],
+  },
+  access: {
+    file: 'a.json',
+    anonymous: RIGHTS,
+    audit: { file: 'audit.log', required: true },
+    oauth: {
+      ...{ issuer: 'https://h', audience: ['x'], jwks_url: 'http://127.0.0.1:1/k' },
+      map: [{ claim: 'scope', equals: 'w', as: 'dev' }],
+    },
+    certificates: [{ subject: 'CN=x', as: 'dev' }],
+  },
   control: '/c',
   agents: [{ name: 'far', type: 'sse', endpoint: 'http://h/', headers: { k: 'v' }, ...COMMON_AGENT }],
   aio: {
@@ -52,7 +71,10 @@ const FULL: Entries = {
 }
 
 /** Keys without which the object around them is wrong. */
-const REQUIRED = new Set(['pools', 'id', 'command', 'tool', 'name', 'endpoint', 'path'])
+const REQUIRED = new Set([
+  ...['pools', 'id', 'command', 'tool', 'name', 'endpoint', 'path'],
+  ...['file', 'issuer', 'audience', 'map', 'claim', 'equals', 'as', 'subject', 'address', 'cert', 'key', 'client_ca'],
+])
 
 /** Some of the keys of `value`, at every level, and always the required ones. */
 function subsetOf(value: Json): fc.Arbitrary<Json> {
@@ -129,7 +151,7 @@ describe('any file', () => {
         found !== null &&
         typeof found === 'object' &&
         !Array.isArray(found) &&
-        !['env', 'headers'].includes(String(path.at(-1)))
+        !path.slice(-2).some((step) => step === 'env' || step === 'headers')
       )
     }
     const place = fc.constantFrom(...placesIn(FULL).filter(isObject))

@@ -29,9 +29,9 @@ const FOREIGN_KEYS: Record<string, string> = {
 /** Made when the first file with a problem comes, and kept: making it takes longer than reading a file. */
 let schemaOfKeys: SchemaNode | undefined
 
-/** Every finding behind `issues`; `value` is the file they were found in. */
-export function explainIssues(issues: readonly Issue[], value: unknown): Finding[] {
-  const schema = (schemaOfKeys ??= rawSchema())
+/** Every finding behind `issues`; `value` is the file they were found in, `of` its schema where it is not the configuration's. */
+export function explainIssues(issues: readonly Issue[], value: unknown, of?: SchemaNode): Finding[] {
+  const schema = of ?? (schemaOfKeys ??= rawSchema())
   return issues.flatMap((issue) => explain(issue, [], { schema, value }))
 }
 
@@ -96,7 +96,8 @@ function unknownKey(key: string, parent: Path, { schema }: Context): Finding {
 }
 
 function suggestKey(key: string, known: readonly string[], parent: Path, schema: SchemaNode): string | undefined {
-  if ((LIMIT_NAMES as readonly string[]).includes(key)) {
+  const hasLimits = schema.properties?.['limits'] !== undefined
+  if (hasLimits && (LIMIT_NAMES as readonly string[]).includes(key)) {
     return parent.at(-1) === 'limits'
       ? `${quote(key)} holds for the whole bus: move it to the limits at the top`
       : 'put it into "limits"'
@@ -153,11 +154,13 @@ const KINDS: Record<string, (node: SchemaNode) => string> = {
   string: () => 'a string',
   boolean: () => 'true or false',
   object: () => 'an object',
-  array: (node) => (node.minItems === undefined ? 'a list' : 'a list that is not empty'),
+  array: ({ minItems, maxItems }) =>
+    `a list${minItems === undefined ? '' : ' that is not empty'}${maxItems === undefined ? '' : ` of at most ${maxItems}`}`,
   integer: ({ minimum, maximum }) => `a whole number from ${minimum} to ${maximum}`,
 }
 
 function describeNode(node: SchemaNode): string {
+  if (node['const'] !== undefined) return String(node['const'])
   if (node.enum !== undefined) return listOf(node.enum.map((word) => quote(String(word))))
   return KINDS[node.type ?? '']?.(node) ?? 'something else'
 }

@@ -18,6 +18,7 @@ export interface SchemaNode {
   anyOf?: SchemaNode[]
   items?: SchemaNode
   minItems?: number
+  maxItems?: number
   minimum?: number
   maximum?: number
   pattern?: string

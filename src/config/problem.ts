@@ -2,7 +2,7 @@
  * What is wrong with a configuration, as a value: where it stands, what was found there and what is allowed.
  *
  * Nothing here reads a file or knows the schema. A problem never holds a secret: `found` says the kind of a value, not
- * the value, wherever people put credentials (`env`, `headers`, `args`).
+ * the value, wherever people put credentials (`env`, `headers`, `args`, `tokens`).
  */
 
 export type Path = readonly (string | number)[]
@@ -35,7 +35,7 @@ export interface Finding {
 }
 
 const PLAIN_KEY = /^[A-Za-z_$][\w$-]*$/
-const SECRET_PLACES = new Set<string | number>(['env', 'headers', 'args'])
+const SECRET_PLACES = new Set<string | number>(['env', 'headers', 'args', 'tokens'])
 /** Credentials in a URL. */
 const USERINFO = /\/\/[^/@\s]*@/
 const MAX_SHOWN_CHARS = 60

@@ -43,7 +43,7 @@ describe('a file that is right', () => {
       cwd: '/srv/bus',
       pipes: 'default',
     })
-    expect(listen).toEqual({ unix: [], tcp: [] })
+    expect(listen).toEqual({ unix: [], tcp: [], tls: [] })
     expect(aio.enabled).toBe(false)
   })
 
@@ -284,5 +284,52 @@ describe('reading from the disk', () => {
       ok: false,
       problems: [{ found: expect.stringContaining('too large') }],
     })
+  })
+})
+
+describe('9.1 who is let in', () => {
+  it('without access nobody is asked', () => {
+    const reading = parseConfig('bus.json', '{ "pools": [{ "id": "a", "command": "cat" }] }', OPTIONS)
+    expect(reading.ok && reading.config.access).toBeUndefined()
+  })
+
+  it('becomes rights, absolute paths and resolved variables', () => {
+    const text = JSON.stringify({
+      pools: [{ id: 'a', command: 'cat' }],
+      public_url: 'https://bus.example.com/',
+      listen: {
+        tls: { address: '0.0.0.0:7443', cert: 'c.pem', key: 'k.pem', client_ca: 'ca.pem', client_cert: 'optional' },
+      },
+      access: {
+        file: 'stdio-bus.access.json',
+        anonymous: {
+          ...{ pools: ['a*'], tools: { deny: ['*_secret'] }, rate: '600/m', max_pending: 3, max_connections: 2 },
+          env: { a: { K: '${HOME}' } },
+        },
+        audit: 'audit.log',
+        oauth: { issuer: 'https://id.example.com', map: [{ claim: 'scope', equals: 'w', as: 'dev' }] },
+        certificates: [{ subject: 'CN=x', as: 'dev' }],
+      },
+    })
+    const reading = parseConfig('bus.json', text, { environment: { HOME: '/home/ada' }, cwd: '/srv/bus' })
+    if (!reading.ok) throw new Error(JSON.stringify(reading.problems))
+    expect(reading.config.access).toEqual({
+      file: '/srv/bus/stdio-bus.access.json',
+      anonymous: {
+        ...{ role: 'user', pools: ['a*'], tools: { deny: ['*_secret'] }, rate: { count: 600, perMs: 60_000 } },
+        ...{ maxPending: 3, maxConnections: 2, environmentFor: ['a'] },
+      },
+      anonymousEnvironment: { a: { K: '/home/ada' } },
+      audit: { file: '/srv/bus/audit.log', isRequired: false },
+      oauth: { issuer: 'https://id.example.com', audience: [], map: [{ claim: 'scope', equals: 'w', as: 'dev' }] },
+      certificates: [{ subject: 'CN=x', as: 'dev' }],
+      publicUrl: 'https://bus.example.com',
+    })
+    expect(reading.config.listen.tls).toEqual([
+      {
+        ...{ host: '0.0.0.0', port: 7443, pool: undefined, isClientCertOptional: true },
+        ...{ cert: '/srv/bus/c.pem', key: '/srv/bus/k.pem', clientCa: '/srv/bus/ca.pem' },
+      },
+    ])
   })
 })

@@ -5,7 +5,7 @@
  * The rules look at the raw value, so that they report their problems together with those of the schema. They say
  * nothing about values of a wrong kind: that is the schema's part.
  */
-import { parseAddress, suggestAddress } from './address.ts'
+import { isLoopback, parseAddress, suggestAddress } from './address.ts'
 import { type Environment, expandReferences } from './environment.ts'
 import { WAYS_TO_NAME_A_PROGRAM } from './json-schema.ts'
 import { type Places, resolvePath } from './paths.ts'
@@ -28,8 +28,12 @@ const RULES: readonly Rule[] = [
   doorsCanBeOpened,
   instancesFit,
   optionsHaveTheirSubject,
+  certificatesHaveTheirSubject,
   aioNamesCanBeCalled,
   referencesResolve,
+  whoIsMeantIsWritten,
+  tokensHaveAnAudience,
+  keysComeSafely,
 ]
 
 /** The longest path that fits into a socket address on every system (contract 4.1.1). */
@@ -84,7 +88,7 @@ function fallbacksEnd(file: Raw): Finding[] {
 function doorsCanBeOpened(file: Raw, { places }: RuleContext): Finding[] {
   const listen = asObject(file['listen']) ?? {}
   const unix = doorsOf(listen['unix'], ['listen', 'unix'], 'path')
-  const tcp = doorsOf(listen['tcp'], ['listen', 'tcp'], 'address')
+  const tcp = ['tcp', 'tls'].flatMap((kind) => doorsOf(listen[kind], ['listen', kind], 'address'))
   const control = typeof file['control'] === 'string' ? [{ text: file['control'], path: ['control'] }] : []
   return [
     ...[...unix, ...control].flatMap(({ text, path }) => socketFits(text, path, places)),
@@ -123,6 +127,18 @@ function optionsHaveTheirSubject(file: Raw): Finding[] {
   })
 }
 
+/** The doors with TLS that say which clients' certificates they take. */
+function certificatesHaveTheirSubject(file: Raw): Finding[] {
+  const value = asObject(file['listen'])?.['tls']
+  const doors = Array.isArray(value)
+    ? value.map((door, index) => ({ door: asObject(door), path: ['listen', 'tls', index] }))
+    : [{ door: asObject(value), path: ['listen', 'tls'] }]
+  return doors.flatMap(({ door, path }): Finding[] => {
+    if (door?.['client_cert'] === undefined || door['client_ca'] !== undefined) return []
+    return [{ path: [...path, 'client_cert'], at: 'key', found: '"client_cert"', allowed: 'only beside "client_ca"' }]
+  })
+}
+
 function aioNamesCanBeCalled(file: Raw): Finding[] {
   return poolsOf(file).flatMap(({ entry, path }) => {
     const id = entry['id']
@@ -144,11 +160,18 @@ function referencesResolve(file: Raw, { environment }: RuleContext): Finding[] {
     ...entriesOf(file, 'agents').map(({ entry, path }) => ({ map: entry['headers'], path: [...path, 'headers'] })),
   )
   maps.push({ map: otlp?.['headers'], path: ['aio', 'otlp', 'headers'] })
-  return maps.flatMap(({ map, path }) =>
-    Object.entries(asObject(map) ?? {}).flatMap(([name, text]) =>
-      typeof text === 'string' ? referenceFindings(text, [...path, name], environment) : [],
-    ),
-  )
+  maps.push({ map: asObject(accessOf(file)['anonymous'])?.['env'], path: ['access', 'anonymous', 'env'] })
+  return maps.flatMap(({ map, path }) => unresolvedIn(map, path, environment))
+}
+
+/** References in a map of variables, also one that has maps for single pools, that lead nowhere. */
+export function unresolvedIn(map: unknown, path: Path, environment: Environment): Finding[] {
+  return Object.entries(asObject(map) ?? {}).flatMap(([name, value]) => {
+    const place = [...path, name]
+    return typeof value === 'string'
+      ? referenceFindings(value, place, environment)
+      : unresolvedIn(value, place, environment)
+  })
 }
 
 function referenceFindings(text: string, path: Path, environment: Environment): Finding[] {
@@ -164,6 +187,55 @@ function referenceFindings(text: string, path: Path, environment: Environment): 
     ...findings,
     { path, found: `"\${" without a name and "}"`, allowed: `\${NAME}`, suggestion: `write $\${ for a literal \${` },
   ]
+}
+
+/** Rows that say `as` need the file in which that principal is. */
+function whoIsMeantIsWritten(file: Raw): Finding[] {
+  const access = accessOf(file)
+  if (access['file'] !== undefined) return []
+  const allowed = 'only beside access.file, which has the principals that "as" names'
+  const places: Path[] = []
+  if (asObject(access['oauth'])?.['map'] !== undefined) places.push(['access', 'oauth', 'map'])
+  if (Array.isArray(access['certificates']) && access['certificates'].length > 0)
+    places.push(['access', 'certificates'])
+  return places.map((path) => ({ path, at: 'key', found: quote(String(path.at(-1))), allowed }))
+}
+
+/** Contract 9.11, 9.14: whom a token is for is said by one of the two. */
+function tokensHaveAnAudience(file: Raw): Finding[] {
+  const oauth = asObject(accessOf(file)['oauth'])
+  if (oauth === undefined) {
+    const found = quote('public_url')
+    return file['public_url'] === undefined
+      ? []
+      : [{ path: ['public_url'], at: 'key', found, allowed: 'only beside access.oauth' }]
+  }
+  if (oauth['audience'] !== undefined || file['public_url'] !== undefined) return []
+  return [
+    {
+      path: ['access', 'oauth'],
+      found: 'neither "audience" nor "public_url"',
+      allowed: 'tokens that were made for this bus',
+      suggestion: 'add "public_url" at the top, the address of the bus as clients see it, or "audience" here',
+    },
+  ]
+}
+
+/** Contract 9.12: what is believed about tokens does not come over a network in plain. */
+function keysComeSafely(file: Raw): Finding[] {
+  const oauth = asObject(accessOf(file)['oauth']) ?? {}
+  return ['issuer', 'jwks_url'].flatMap((key): Finding[] => {
+    const text = oauth[key]
+    if (typeof text !== 'string' || !/^http:/i.test(text) || !URL.canParse(text)) return []
+    const host = new URL(text).hostname.replace(/^\[|\]$/g, '')
+    if (isLoopback({ host, port: 0 })) return []
+    const found = `http:// to ${quote(host)}`
+    return [{ path: ['access', 'oauth', key], found, allowed: 'https://, or http:// to this machine' }]
+  })
+}
+
+function accessOf(file: Raw): Raw {
+  return asObject(file['access']) ?? {}
 }
 
 function poolExists(file: Raw, name: unknown, path: Path): Finding[] {

@@ -6,6 +6,7 @@
  * the sentence that tells people what is allowed. Every key has a description: editors show it.
  */
 import { z } from 'zod'
+import { access, tlsDoor } from './access-schema.ts'
 import { LIMIT_NAMES } from './limit-keys.ts'
 import { pool } from './pool-schema.ts'
 import {
@@ -133,15 +134,27 @@ export const configFile = z
         tcp: oneOrMany(word('HOST:PORT'), tcpDoor).describe(
           'TCP addresses to listen on: "HOST:PORT", {address, pool}, or a list of these.',
         ),
+        tls: z
+          .union([tlsDoor, z.array(tlsDoor)])
+          .optional()
+          .describe('TCP addresses to listen on with TLS: {address, pool, cert, key, ...}, or a list of these.'),
       })
       .default({})
       .describe(
-        'The doors of the bus. The flags --stdio, --unix and --tcp replace them. None: stdin and stdout are the only client.',
+        'The doors of the bus. The flags --stdio, --unix, --tcp and --tls replace them. None: stdin and stdout are the only client.',
       ),
     control: path()
       .optional()
       .describe(
         'The control socket for status, reload and trace, relative to this file. Left out: under ~/.stdio-bus.',
+      ),
+    access: access
+      .optional()
+      .describe('Who is let in, and what they may do. Left out: whoever reaches a door may use every pool.'),
+    public_url: httpUrl()
+      .optional()
+      .describe(
+        'The address of the bus as clients see it, such as https://bus.example.com, where access.oauth is used.',
       ),
     agents: z.array(httpAgent).default([]).describe('AIO agents that are reached over HTTP.'),
     aio: aioSection

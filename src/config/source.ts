@@ -46,13 +46,13 @@ const SENTENCES: Record<string, { found: string; allowed: string }> = {
   InvalidCharacter: { found: 'a control character', allowed: 'the escapes \\n, \\t or \\u0000 for it' },
 }
 
-/** Reads `text`; `file` is only for the problems. */
-export function parseSource(file: string, text: string): Source {
+/** Reads `text`; `file` is only for the problems, and so is what an empty one was `expected` to hold. */
+export function parseSource(file: string, text: string, expected = 'an object with "pools"'): Source {
   const position = positionsIn(text)
   if (isTooDeep(text)) return unreadable(file, `more than ${MAX_DEPTH} levels of nesting`, 'a flatter document')
   const errors: ParseError[] = []
   const root = parseTree(text, errors, { allowTrailingComma: true })
-  if (root === undefined && errors.length <= 1) return unreadable(file, 'an empty file', 'an object with "pools"')
+  if (root === undefined && errors.length <= 1) return unreadable(file, 'an empty file', expected)
 
   const at = (offset: number, path: Path, finding: Omit<Finding, 'path'>): Problem => ({
     severity: finding.severity ?? 'error',
@@ -115,8 +115,13 @@ function positionsIn(text: string): (offset: number) => { line: number; column: 
   const starts = [0]
   for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) starts.push(at + 1)
   return (offset) => {
-    let line = starts.findLastIndex((start) => start <= offset)
-    if (line < 0) line = 0
+    // A file may have as many mistakes as lines: they are not looked for one after the other.
+    let [line, after] = [0, starts.length]
+    while (after - line > 1) {
+      const middle = (line + after) >>> 1
+      if (starts[middle]! <= offset) line = middle
+      else after = middle
+    }
     return { line: line + 1, column: offset - starts[line]! + 1 }
   }
 }
@@ -136,7 +141,9 @@ function plainValue(node: Node, inMap: boolean): unknown {
   const entries = (node.children ?? [])
     .filter((property) => property.children?.[1] !== undefined)
     .filter((property) => !isComment(keyOf(property), property.children![1], inMap))
-    .map((property) => [keyOf(property), plainValue(property.children![1]!, MAPS.has(keyOf(property)))] as const)
+    .map(
+      (property) => [keyOf(property), plainValue(property.children![1]!, inMap || MAPS.has(keyOf(property)))] as const,
+    )
   return Object.fromEntries(entries)
 }
 

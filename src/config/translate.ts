@@ -9,10 +9,21 @@ import { createHash } from 'node:crypto'
 import { DEFAULT_LIMITS, type Limits } from '../kernel/limits.ts'
 import type { Balance, BusSpec, PoolId, PoolSpec, Protocol } from '../kernel/vocabulary.ts'
 import { parseAddress } from './address.ts'
-import type { AioAgent, AioConfig, BusConfig, Launch, Listen, RegistryConfig } from './bus-config.ts'
+import type {
+  AccessConfig,
+  AioAgent,
+  AioConfig,
+  BusConfig,
+  Launch,
+  Listen,
+  OauthConfig,
+  RegistryConfig,
+  TlsDoor,
+} from './bus-config.ts'
 import { type Environment, expandReferences } from './environment.ts'
 import { LIMIT_KEYS, layLimits, POOL_LIMIT_NAMES } from './limit-keys.ts'
 import { type Places, resolvePath } from './paths.ts'
+import { translateEnvironment, translateRights } from './rights-schema.ts'
 import { aioSection, type ConfigFile, type PoolEntry } from './schema.ts'
 
 const DEFAULT_STORE = '~/.stdio-bus/traces.db'
@@ -38,6 +49,7 @@ export function translate(file: ConfigFile, context: TranslateContext): BusConfi
     aio: translateAio(file, agents.length > 0, context),
     agents,
     registry,
+    access: translateAccess(file, context),
   }
 }
 
@@ -140,8 +152,53 @@ function translateListen(listen: ConfigFile['listen'], places: Places): Listen {
       const parsed = parseAddress(address)
       return parsed === undefined ? [] : [{ ...parsed, pool }]
     }),
+    tls: listOf(listen.tls).flatMap((door) => translateTlsDoor(door, places)),
   }
 }
+
+type TlsEntry = Exclude<NonNullable<ConfigFile['listen']['tls']>, unknown[]>
+
+function translateTlsDoor(door: TlsEntry, places: Places): TlsDoor[] {
+  const parsed = parseAddress(door.address)
+  if (parsed === undefined) return []
+  const { pool, cert, key, client_ca: clientCa, client_cert: clientCert } = door
+  return [
+    {
+      ...parsed,
+      pool,
+      cert: resolvePath(cert, places),
+      key: resolvePath(key, places),
+      ...(clientCa === undefined ? {} : { clientCa: resolvePath(clientCa, places) }),
+      isClientCertOptional: clientCert === 'optional',
+    },
+  ]
+}
+
+function translateAccess(
+  { access, public_url: publicUrl }: ConfigFile,
+  context: TranslateContext,
+): AccessConfig | undefined {
+  if (access === undefined) return undefined
+  const { file, anonymous, oauth, certificates } = access
+  const { places, environment } = context
+  const audit = typeof access.audit === 'string' ? { file: access.audit, required: false } : access.audit
+  return {
+    ...(file === undefined ? {} : { file: resolvePath(file, places) }),
+    // Whoever shows nothing is never more than a user (contract 9.1).
+    anonymous: anonymous === false ? false : translateRights('user', anonymous),
+    anonymousEnvironment: translateEnvironment(anonymous === false ? {} : (anonymous.env ?? {}), environment),
+    ...(audit === undefined ? {} : { audit: { file: resolvePath(audit.file, places), isRequired: audit.required } }),
+    ...(oauth === undefined ? {} : { oauth: translateOauth(oauth) }),
+    certificates,
+    ...(publicUrl === undefined ? {} : { publicUrl: publicUrl.replace(/\/+$/, '') }),
+  }
+}
+
+function translateOauth({ issuer, audience, jwks_url: jwksUrl, map }: OauthEntry): OauthConfig {
+  return { issuer, audience: listOf(audience), ...(jwksUrl === undefined ? {} : { jwksUrl }), map }
+}
+
+type OauthEntry = NonNullable<NonNullable<ConfigFile['access']>['oauth']>
 
 function listOf<T>(value: T | T[] | undefined): T[] {
   if (value === undefined) return []

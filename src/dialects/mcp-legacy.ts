@@ -31,6 +31,7 @@ export const MCP_LEGACY: DialectTable = {
     unsubscribe: 'resources/unsubscribe',
   },
   levels: ['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency'],
+  tools: { call: 'tools/call', list: 'tools/list' },
   taskEnds: ['completed', 'failed', 'cancelled'],
   revisions: ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25'],
   batchRevisions: ['2025-03-26'],

@@ -22,6 +22,7 @@ export const MCP_MODERN: DialectTable = {
     codes: [-32020, -32021, -32022],
   },
   asksForLogs: true,
+  tools: { call: 'tools/call', list: 'tools/list' },
   taskEnds: ['completed', 'failed', 'cancelled'],
   hasSessions: false,
   sessionFields: [],

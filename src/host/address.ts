@@ -44,6 +44,11 @@ export function isLoopbackIp(ip: string): boolean {
   return family !== 0 && LOOPBACK.check(ip, family === 6 ? 'ipv6' : 'ipv4')
 }
 
+/** True for `localhost` too, which means this machine wherever it is asked for. */
+export function isLoopbackHost(host: string): boolean {
+  return host.toLowerCase() === 'localhost' || isLoopbackIp(host)
+}
+
 /** Digits and dots are an IPv4 address or a mistake. */
 function isHost(text: string): boolean {
   if (/^[\d.]+$/.test(text)) return isIPv4(text)

@@ -6,6 +6,8 @@ import {
   lstatSync,
   mkdirSync,
   mkdtempSync,
+  openSync,
+  readdirSync,
   rmSync,
   symlinkSync,
   writeFileSync,
@@ -13,7 +15,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { holdsContent, NotAPlainFile, openOwnFile, openPlainFile, readPlainFile } from './own-file.ts'
+import { holdsContent, NotAPlainFile, openOwnFile, openPlainFile, openToAppend, readPlainFile } from './own-file.ts'
 
 let folder: string
 let path: string
@@ -59,6 +61,25 @@ it('a file of another user is refused', () => {
   const isRoot = process.getuid?.() === 0
   if (isRoot) chownSync(path, 12_345, 12_345)
   expect(() => openOwnFile(isRoot ? path : '/etc/passwd', constants.O_RDONLY)).toThrow('of another user')
+})
+
+it.each(['a folder', 'a symbolic link', 'a symbolic link to nowhere'])('nothing is appended to %s', (what) => {
+  PLACES[what]!()
+  expect(() => openToAppend(path)).toThrow(NotAPlainFile)
+  expect(readdirSync(folder)).toHaveLength(what === 'a symbolic link' ? 2 : 1)
+})
+
+it('nothing is appended to what is another user’s: he could read it', () => {
+  const isRoot = process.getuid?.() === 0
+  for (const place of [() => writeFileSync(path, ''), () => void execFileSync('mkfifo', [path])]) {
+    place()
+    if (isRoot) chownSync(path, 12_345, 12_345)
+    const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
+    if (isRoot) expect(() => openToAppend(path)).toThrow('of another user')
+    else closeSync(openToAppend(path).descriptor)
+    closeSync(reader)
+    rmSync(path)
+  }
 })
 
 it('what is not there is not there', () => {

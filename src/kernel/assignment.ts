@@ -90,7 +90,8 @@ export class Assignment {
     const { core, router } = this.#board
     const { pool } = route
     const other = pool.spec.fallback === undefined ? undefined : core.pools.get(pool.spec.fallback)
-    if (other === undefined || core.phase !== 'running' || !isFree(route))
+    const mayServe = other !== undefined && route.client.owner!.mayUse(other)
+    if (!mayServe || core.phase !== 'running' || !isFree(route))
       return this.#board.refuse(route, 'no_worker', detailOf(pool))
     const introduction = route.client.introductions.get(pool.spec.id)
     route.pool = other

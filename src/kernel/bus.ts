@@ -14,6 +14,7 @@ import { Flow } from './flow.ts'
 import { FIXED } from './limits.ts'
 import { Client, type Peer, type Worker } from './peers.ts'
 import type { Pool } from './pools.ts'
+import { LOCAL_IDENTITY } from './rights.ts'
 import { Router } from './router.ts'
 import { type BusSnapshot, takeSnapshot } from './snapshot.ts'
 import { StuckClock } from './stuck.ts'
@@ -130,6 +131,11 @@ export class Bus {
   #makeTable(): Apply {
     return {
       'client-opened': (event) => this.#open(event),
+      'client-judged': (event) =>
+        this.#withClient(event.client, (client) => this.#router.admission.judged(client, event)),
+      'client-revoked': ({ client }) =>
+        this.#withClient(client, (peer) => this.#router.admission.revoke(peer, 'revoked')),
+      'rights-changed': ({ principal, rights }) => this.#router.admission.changeRights(principal, rights),
       'client-received': ({ client, bytes }) => this.#withClient(client, (peer) => this.#flow.receive(peer, bytes)),
       'client-ended': ({ client }) => this.#withClient(client, (peer) => this.#flow.finish(peer)),
       'client-closed': ({ client, isSettled }) =>
@@ -187,6 +193,9 @@ export class Bus {
     const isOneTooMany = this.#core.clients.size >= limits.maxClients
     this.#core.clients.set(client.id, client)
     this.#core.totals.clients++
+    const { admission } = this.#router
+    if (event.mustProve) admission.expect(client, event.from ?? '')
+    else admission.admit(client, event.identity ?? LOCAL_IDENTITY)
     if (!isOneTooMany && this.#core.phase === 'running') return
     const reason = isOneTooMany ? 'too_many_clients' : 'shutting_down'
     this.#core.countRefusal(reason)
@@ -196,6 +205,7 @@ export class Bus {
 
   #openInternal(client: Client, prefer: WorkerId | undefined): void {
     client.prefer = prefer
+    client.owner = this.#core.principals.local
     this.#core.exchanges.set(client.id, client)
     if (this.#core.phase === 'running' || this.#core.phase === 'draining') return
     this.#core.actions.push({ do: 'exchange-failed', client: client.id, error: faultOf('shutting_down') })
@@ -275,6 +285,7 @@ export class Bus {
     else this.#core.clients.delete(client.id)
     if (client.isCaller) this.#core.actions.push({ do: 'caller-gone', from: callerOf(client) })
     this.#router.departures.clientGone(client, isSettled)
+    if (!client.isInternal) this.#router.admission.forget(client)
     this.#flow.forget(client)
     if (client.door === 'stdio') this.#shutdown()
   }

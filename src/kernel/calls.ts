@@ -11,9 +11,13 @@ import type { CallerId } from './events.ts'
 import type { Request } from './owed.ts'
 import type { Client, Peer, Worker } from './peers.ts'
 import type { Switchboard } from './switchboard.ts'
+import { LOCAL } from './vocabulary.ts'
 
 export function callerOf(peer: Peer): CallerId {
-  if (peer.kind === 'client') return { kind: 'client', client: peer.id, door: peer.door, isLocal: peer.isLocal }
+  if (peer.kind === 'client') {
+    const { id: client, door, isLocal, principal } = peer
+    return { kind: 'client', client, door, isLocal, ...(principal === LOCAL ? {} : { principal }) }
+  }
   return { kind: 'worker', worker: peer.id, generation: peer.generation, pool: peer.pool.spec.id }
 }
 

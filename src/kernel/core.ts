@@ -10,6 +10,7 @@ import type { DropReason, Reason } from './faults.ts'
 import { Owed } from './owed.ts'
 import type { Client, Peer, Worker } from './peers.ts'
 import type { Pool } from './pools.ts'
+import { Principals } from './principals.ts'
 import { SessionNames } from './session-names.ts'
 import { Sessions } from './sessions.ts'
 import { Timers } from './timers.ts'
@@ -24,6 +25,7 @@ export class Core {
   readonly exchanges = new IdTable<Client>(1)
   readonly workers = new Map<WorkerId, Worker>()
   readonly pools = new Map<PoolId, Pool>()
+  readonly principals = new Principals(() => this.nowMs)
   readonly sessions = new Sessions()
   /** Only where workers choose ids without knowing of each other, and their clients do not tell them apart. */
   readonly sessionNames: SessionNames | undefined

@@ -4,6 +4,7 @@ import { DIALECTS } from '../dialects/index.ts'
 import { Bus } from './bus.ts'
 import type { Action, BusEvent, WorkerGeneration } from './events.ts'
 import { DEFAULT_LIMITS } from './limits.ts'
+import type { Identity, Rights } from './rights.ts'
 import type { BusSpec, ClientId, PoolSpec, WorkerId } from './vocabulary.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: what a peer says has no type; tests look into it
@@ -24,6 +25,10 @@ const POOL: PoolSpec = {
   revision: '1',
 }
 const [ANNA, BERT, CARL] = [1, 2, 3] as [ClientId, ClientId, ClientId]
+
+function identityOf(principal: string, rights: Partial<Rights> = {}): Identity {
+  return { principal, name: principal, via: 'token', rights: { role: 'user', pools: ['*'], ...rights } }
+}
 
 /** A bus with these pools, whose workers start at once; what each peer was sent and what was done is kept. */
 class Rig {
@@ -152,6 +157,23 @@ it('T9 a request of a traced pool is told of twice: when it is sent, and when it
   expect(answered).toMatchObject({ kind: 'answered', request: opened.request })
   expect(answered.body.toString()).toBe('{"content":[]}')
   expect(more).toEqual([])
+})
+
+it('9.24 calls and requests of a traced pool say whose they are', () => {
+  const rig = new Rig([{ protocol: 'mcp', era: 'legacy', sharing: 'isolated', trace: true }], { gateway: 'all' })
+  const dora = 4 as ClientId
+  rig.apply({ type: 'client-opened', client: dora, door: 'tcp', identity: identityOf('dora') })
+  for (const client of [ANNA, dora]) {
+    rig.send(client, { id: 1, method: 'tools/call', params: {} })
+    rig.send(client, { id: 2, method: 'reader::input', params: {} })
+  }
+  const calls = rig.done.flatMap((action) => (action.do === 'call' ? [action.from] : []))
+  expect(calls).toMatchObject([{ client: ANNA }, { client: dora, principal: 'dora' }])
+  expect(calls[0]).not.toHaveProperty('principal')
+  expect(observed(rig)).toMatchObject([
+    { client: ANNA, principal: 'local' },
+    { client: dora, principal: 'dora' },
+  ])
 })
 
 it('T9 an error has no body, and a request whose client goes ends as one', () => {

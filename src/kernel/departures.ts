@@ -4,10 +4,12 @@
  */
 import { callerOf } from './calls.ts'
 import type { Dialect } from './dialects.ts'
-import { faultOf } from './faults.ts'
+import { faultOf, type Reason } from './faults.ts'
 import type { Bond } from './introductions.ts'
 import type { Question, Request } from './owed.ts'
 import type { Client, Worker } from './peers.ts'
+import type { Pool } from './pools.ts'
+import type { Session } from './sessions.ts'
 import type { Switchboard } from './switchboard.ts'
 import { forgetTasksOf } from './tasks.ts'
 import type { SessionId } from './vocabulary.ts'
@@ -100,12 +102,16 @@ export class Departures {
   }
 
   #closeSessions(client: Client): void {
-    for (const { idAtWorker, worker } of client.sessions.values()) {
-      const departure = worker.dialect?.table.departure
-      if (departure === undefined || !worker.isToldOfEnds || !worker.isAlive) continue
-      if (worker.holder !== undefined && worker.pool.spec.sharing === 'isolated') continue
-      this.#board.ask(worker, { method: departure.closeSession, params: { sessionId: idAtWorker } })
+    for (const session of client.sessions.values()) {
+      const { holder, pool } = session.worker
+      if (holder === undefined || pool.spec.sharing !== 'isolated') this.#closeSession(session)
     }
+  }
+
+  #closeSession({ idAtWorker, worker }: Session): void {
+    const departure = worker.dialect?.table.departure
+    if (departure === undefined || !worker.isToldOfEnds || !worker.isAlive) return
+    this.#board.ask(worker, { method: departure.closeSession, params: { sessionId: idAtWorker } })
   }
 
   #unsubscribe(client: Client, worker: Worker): void {
@@ -151,20 +157,57 @@ export class Departures {
   /** The drain is over: what is still outstanding is answered. */
   failOutstanding(): void {
     const { core, assignment, handshakes } = this.#board
-    for (const client of core.everyClient()) {
-      const owed: Request[] = []
-      for (let request = client.newest; request !== undefined; request = request.older)
-        if (request.worker !== undefined) owed.unshift(request)
-      for (const request of owed) {
-        const { pool } = request.worker!
-        core.owed.disown(request)
-        this.#board.observation.failed(request, faultOf('shutting_down'))
-        this.#board.fail(client, request.idSpelling, 'shutting_down', { pool: pool.spec.id })
-      }
-    }
+    for (const client of core.everyClient())
+      for (const request of owedTo(client)) if (request.worker !== undefined) this.#fail(request, 'shutting_down')
     handshakes.dismiss()
     for (const pool of core.everyPool) assignment.dismiss(pool)
   }
+
+  /** All that the client is owed is refused; what was begun for it is cancelled (contract 9.5). */
+  failAll(client: Client, reason: Reason, detail?: Record<string, unknown>): void {
+    const { core } = this.#board
+    this.#cancelTurns(client)
+    for (const request of owedTo(client)) {
+      if (request.isAtGateway) core.actions.push({ do: 'cancel-call', from: callerOf(client), id: callIdOf(request) })
+      if (request.worker === undefined) this.#board.settle(request, reason, detail)
+      else {
+        this.#board.tellCancelled(request)
+        this.#fail(request, reason, detail)
+      }
+    }
+  }
+
+  #fail(request: Request, reason: Reason, detail?: Record<string, unknown>): void {
+    const { client, worker } = request
+    this.#board.core.owed.disown(request)
+    this.#board.observation.failed(request, faultOf(reason))
+    this.#board.fail(client!, request.idSpelling, reason, detail ?? { pool: worker!.pool.spec.id })
+  }
+
+  /** The client may use the pool no more: its sessions and subscriptions there end (contract 9.10). */
+  leavePool(client: Client, pool: Pool): void {
+    const { core, supervisor } = this.#board
+    for (const session of [...client.sessions.values()]) {
+      if (session.worker.pool !== pool) continue
+      this.#closeSession(session)
+      core.sessions.end(session)
+    }
+    for (const worker of pool.workers) {
+      this.#unsubscribe(client, worker)
+      supervisor.maybeDismiss(worker)
+    }
+  }
+}
+
+function owedTo(client: Client): Request[] {
+  const owed: Request[] = []
+  for (let request = client.newest; request !== undefined; request = request.older) owed.unshift(request)
+  return owed
+}
+
+/** As the gateway knows it. */
+function callIdOf({ clientKey }: Request): string | number {
+  return typeof clientKey === 'bigint' ? String(clientKey) : clientKey
 }
 
 function inOrder(requests: Iterable<Request>): Request[] {

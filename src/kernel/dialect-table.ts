@@ -135,6 +135,8 @@ export interface DialectTable {
   readonly levels?: readonly string[]
   /** A log line is for whoever asked for some, request by request. */
   readonly asksForLogs?: true
+  /** What calls a tool, and what asks which there are. */
+  readonly tools?: { readonly call: string; readonly list: string }
   /** The states in which a task is over. */
   readonly taskEnds?: readonly string[]
   /** The revisions of a handshake that the bus does itself, oldest first. */

@@ -34,6 +34,9 @@ export class Dialects {
   readonly withSessions: Dialect | undefined
   /** The methods that cancel a request, in whichever dialect. */
   readonly cancels: ReadonlySet<string>
+  /** What uses tools, in whichever dialect, and what belongs to messages that were taken before. */
+  readonly #toolUses: MethodTable<'called' | 'listed'>
+  readonly #free: MethodTable<true>
   /** A method that may open a connection, and the dialects it may be of. */
   readonly #openings: MethodTable<readonly (readonly [Sign, Dialect])[]>
   /** Fields that show a dialect in any message. */
@@ -45,12 +48,29 @@ export class Dialects {
     this.probed = this.list.find(({ table }) => table.probe !== undefined)
     this.withSessions = this.list.find(({ table }) => table.hasSessions)
     this.cancels = new Set(tables.flatMap(({ cancel }) => (cancel === undefined ? [] : [cancel.method])))
+    const uses = tables.flatMap(({ tools }) =>
+      tools === undefined ? [] : ([[tools.call, 'called'] as const, [tools.list, 'listed'] as const] as const),
+    )
+    this.#toolUses = new MethodTable(Object.fromEntries(uses))
+    const rows = tables.flatMap(({ fromClient }) => Object.entries(fromClient))
+    this.#free = new MethodTable(
+      Object.fromEntries(rows.flatMap(([method, row]) => (isFree(row) ? [[method, true]] : []))),
+    )
     const signs = this.list.flatMap((dialect) => dialect.table.signs.map((sign) => [sign, dialect] as const))
     this.#marks = signs.filter(([{ method }]) => method === undefined)
     const methods = new Set(signs.flatMap(([{ method }]) => (method === undefined ? [] : [method])))
     this.#openings = new MethodTable(
       Object.fromEntries([...methods].map((name) => [name, signs.filter(([{ method }]) => method === name)])),
     )
+  }
+
+  toolUseOf(line: Envelope): 'called' | 'listed' | undefined {
+    return this.#toolUses.find(line)
+  }
+
+  /** The message counts for nothing (contract 9.21). */
+  isFree(line: Envelope): boolean {
+    return this.#free.find(line) === true
   }
 
   /** The dialect that the message shows, if it shows one. */
@@ -63,4 +83,8 @@ export class Dialects {
 
 function fits({ field, type }: Sign, line: Envelope): boolean {
   return field === undefined || line.typeOf(field) === (type ?? line.typeOf(field))
+}
+
+function isFree({ cancels, confirms, local }: ClientRow): boolean {
+  return cancels !== undefined || confirms === true || local === 'pong'
 }

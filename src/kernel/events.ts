@@ -5,7 +5,9 @@
  * are asked for.
  */
 import type { ErrorObject } from '../wire/jsonrpc.ts'
+import type { Reason } from './faults.ts'
 import type { Observed } from './observation.ts'
+import type { Identity, Rights } from './rights.ts'
 import type { BusSpec, ClientId, Door, PoolId, Principal, WorkerId } from './vocabulary.ts'
 
 /** One life of a worker slot: a process, or whatever its source makes of it. */
@@ -16,8 +18,21 @@ export interface WorkerGeneration {
 
 /** Who has put a call to the gateway. */
 export type CallerId =
-  | { readonly kind: 'client'; readonly client: ClientId; readonly door: Door; readonly isLocal: boolean }
+  | {
+      readonly kind: 'client'
+      readonly client: ClientId
+      readonly door: Door
+      readonly isLocal: boolean
+      /** Left out: whoever is on this machine. */
+      readonly principal?: Principal
+    }
   | ({ readonly kind: 'worker'; readonly pool: PoolId } & WorkerGeneration)
+
+/** Why a credential proves nothing. */
+export interface Refusal {
+  readonly reason: Reason
+  readonly detail?: Readonly<Record<string, unknown>>
+}
 
 /** The bytes that were received are lent: they lie in memory that is filled again as soon as they are applied. */
 /** What a source of workers tells of them; the kernel shows it and decides nothing by it. */
@@ -30,13 +45,25 @@ export type BusEvent =
       readonly door: Door
       readonly pool?: PoolId
       /** Who it is; left out: whoever is on this machine. */
-      readonly principal?: Principal
+      readonly identity?: Identity
+      /** That is to be proved first; `from`: the address it comes from (contract 9.3). */
+      readonly mustProve?: true
+      readonly from?: string
       /** The door lets in this machine's own programs only. */
       readonly isLocal?: boolean
       /** An internal client's: the worker that shall have its message, if it is ready. */
       readonly prefer?: WorkerId
     }
   | { readonly type: 'client-received'; readonly client: ClientId; readonly bytes: Buffer }
+  /** What a credential of the client proves, or why nothing. */
+  | ({ readonly type: 'client-judged'; readonly client: ClientId } & (
+      | { readonly identity: Identity }
+      | { readonly refusal: Refusal }
+    ))
+  /** The credential of the client holds no more. */
+  | { readonly type: 'client-revoked'; readonly client: ClientId }
+  /** The principal has other rights from now on. */
+  | { readonly type: 'rights-changed'; readonly principal: Principal; readonly rights: Rights }
   /** The client has ended its writing side. */
   | { readonly type: 'client-ended'; readonly client: ClientId }
   /** The connection is wholly gone; `isSettled`: it has all it wanted, so no worker is told of a cancel. */
@@ -88,6 +115,11 @@ export type Action =
   /** `end`: it is asked to; `kill`: it is made to; `clear`: whatever is left of it. */
   | ({ readonly do: 'close-worker'; readonly how: 'end' | 'kill' | 'clear' } & WorkerGeneration)
   | { readonly do: 'stop-accepting' }
+  /** Who is it? `client-judged` follows. Without a token: it has shown none, where one must be shown. */
+  | { readonly do: 'judge'; readonly client: ClientId; readonly token: string | undefined }
+  /** The client is, or is no more, whom its credential has proved. */
+  | { readonly do: 'admitted'; readonly client: ClientId; readonly identity: Identity }
+  | { readonly do: 'turned-away'; readonly client: ClientId; readonly reason: Reason }
   | {
       readonly do: 'log'
       readonly level: LogLevel

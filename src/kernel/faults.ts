@@ -108,6 +108,20 @@ export const FAULTS = {
     retryable: true,
   },
   not_offered: { code: CODE.methodNotFound, message: 'The client that holds the lease has not offered this.' },
+  unauthenticated: {
+    code: CODE.invalidRequest,
+    message: 'Who is calling is not proved: open the connection with bus::open and a token that holds.',
+    closes: true,
+  },
+  not_allowed: { code: CODE.invalidRequest, message: 'The caller has no right to this.' },
+  rate_limited: { code: internal, message: 'The caller has sent as much as its rate allows.', retryable: true },
+  keys_unavailable: {
+    code: internal,
+    message: 'The keys of the issuer cannot be had now, so the token cannot be judged.',
+    retryable: true,
+  },
+  audit_unavailable: { code: internal, message: 'The audit log cannot be written.', retryable: true },
+  bad_list: { code: internal, message: 'The worker answered with a list that cannot be shown in part.' },
   client_gone: { code: internal, message: 'The client that this was put to has gone.' },
   no_client: { code: internal, message: 'No client can be told this was meant for; name its session.' },
 } as const satisfies Record<string, FaultRow>

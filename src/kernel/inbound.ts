@@ -14,6 +14,7 @@ import { ownMap } from './empty.ts'
 import { faultOf, type Reason } from './faults.ts'
 import { type Request, spell } from './owed.ts'
 import type { Client, Worker } from './peers.ts'
+import { Permission } from './permission.ts'
 import { PoolChoice } from './pool-choice.ts'
 import { Route } from './route.ts'
 import { hasRoomForSession } from './sessions.ts'
@@ -25,11 +26,13 @@ export class Inbound {
   readonly #board: Switchboard
   readonly #dialectInbound: DialectInbound
   readonly poolChoice: PoolChoice
+  readonly permission: Permission
 
   constructor(board: Switchboard, duties: SharedDuties) {
     this.#board = board
     this.#dialectInbound = new DialectInbound(board, duties)
     this.poolChoice = new PoolChoice(board)
+    this.permission = new Permission(board)
   }
 
   /** A request or notification has come. */
@@ -46,6 +49,7 @@ export class Inbound {
     const pool = known?.pool ?? this.poolChoice.choose(route)
     if (pool === undefined) return
     route.pool = pool
+    if (!client.owner!.isUnbound && !this.permission.mayPass(route)) return
     if (pool.spec.isAioOnly) return this.#board.refuse(route, 'aio_only', { pool: pool.spec.id })
     const { requestTimeoutMs } = pool.spec.limits
     if (requestTimeoutMs > 0 && route.request !== undefined) this.#limit(route.request, requestTimeoutMs)
@@ -78,9 +82,12 @@ export class Inbound {
   /** Whether the client may ask for one thing more; in the drain nothing new is begun (contract 7.4, 8.1). */
   mayAsk(client: Client, line: Envelope): boolean {
     const { core } = this.#board
-    const limit = core.spec.limits.maxPendingPerClient
+    const { maxPendingPerClient } = core.spec.limits
+    const { isUnbound, rights } = client.owner!
+    const limit = Math.min(maxPendingPerClient, rights.maxPending ?? maxPendingPerClient)
     if (!isOpen(core.phase, client)) this.#board.fail(client, line.idSpelling(), 'shutting_down')
-    else if (client.pendingCount >= limit) this.#board.fail(client, line.idSpelling(), 'too_many_pending', { limit })
+    else if (client.pendingCount >= limit || (!isUnbound && hasAllPending(client)))
+      this.#board.fail(client, line.idSpelling(), 'too_many_pending', { limit })
     else return true
     return false
   }
@@ -192,4 +199,10 @@ function namesIn({ session, innerSession }: Route): SessionId[] {
 /** In the drain the calls under way may still need a worker. */
 function isOpen(phase: Core['phase'], client: Client): boolean {
   return phase === 'running' || (client.isInternal && phase === 'draining')
+}
+
+/** The principal has as many unanswered requests, over all its connections, as it may (contract 9.21). */
+function hasAllPending({ owner }: Client): boolean {
+  const { maxPending } = owner!.rights
+  return maxPending !== undefined && owner!.pendingCount >= maxPending
 }

@@ -94,4 +94,11 @@ export const FIXED = {
   /** Clients waiting for a lease, per pool, and how long (6.7). */
   maxLeaseWaiters: 1_024,
   leaseWaitMs: 30_000,
+  /** Who has not proved who it is: for how long, with how much, and how many, in all and from one address (9.3). */
+  admissionMs: 5_000,
+  maxFirstBytes: 16 * KIB,
+  maxStrangers: 1_024,
+  maxStrangersPerAddress: 256,
+  /** Principals without a connection whose rate is still remembered; the oldest are forgotten (9.21). */
+  maxAbsentPrincipals: 10_000,
 } as const

@@ -11,12 +11,14 @@ import type { WorkerGeneration } from './events.ts'
 import type { Question, Request } from './owed.ts'
 import type { Client, Worker } from './peers.ts'
 import { type Switchboard, sessionNamed } from './switchboard.ts'
-import type { PoolId } from './vocabulary.ts'
+import type { ClientId, PoolId, Principal } from './vocabulary.ts'
 
 export type Observed =
   | ({
       readonly kind: 'opened'
       readonly request: number
+      readonly client: ClientId
+      readonly principal: Principal
       readonly pool: PoolId
       readonly protocol: string
       readonly method: string
@@ -72,6 +74,8 @@ export class Observation {
     this.#tell({
       kind: 'opened',
       request: request.observed,
+      client: client.id,
+      principal: client.principal,
       ...processOf(worker),
       pool: worker.pool.spec.id,
       protocol: dialect.table.protocol,

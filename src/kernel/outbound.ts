@@ -8,12 +8,14 @@
 import type { Envelope } from '../wire/envelope.ts'
 import { FIELD, type Field } from '../wire/fields.ts'
 import { type Edit, replace } from '../wire/splice.ts'
+import { BAD_LIST, hideTools } from '../wire/tool-list.ts'
 import { Announcements } from './announcements.ts'
 import type { Address, WorkerRow } from './dialect-table.ts'
 import { FIXED } from './limits.ts'
 import { type Question, Request, spell } from './owed.ts'
 import type { Client, Worker } from './peers.ts'
 import { remember } from './remember.ts'
+import { mayUseTool } from './rights.ts'
 import { about } from './supervisor.ts'
 import { type Switchboard, sessionNamed } from './switchboard.ts'
 import { beginTask, endTask } from './tasks.ts'
@@ -114,11 +116,21 @@ export class Outbound {
   }
 
   #answer(client: Client, request: Request, worker: Worker, line: Envelope): void {
+    if (request.hidesTools) return this.#answerInPart(client, request, worker, line)
     if (request.dialect !== undefined) return this.#answerSpoken(client, request, worker, line)
     const edits = request.isAliased ? this.#idRestored(request, line) : undefined
     if (worker.dialect?.table.hasSessions && !client.isInternal)
       this.#board.forward(client, line, [...(edits ?? []), ...this.#editsForUnintroduced(client, worker, line)])
     else this.#board.forward(client, line, edits)
+    if (client.state === 'half-closed') this.#board.host.maybeFinish(client)
+  }
+
+  /** A list of tools, of which the caller sees those it may use (contract 9.20). */
+  #answerInPart(client: Client, request: Request, { pool }: Worker, line: Envelope): void {
+    const { rights } = client.owner!
+    const edits = hideTools(line.bytes, line.start, line.end, (tool) => mayUseTool(rights, pool.spec.id, tool))
+    if (edits === BAD_LIST) return this.#board.fail(client, request.idSpelling, 'bad_list')
+    this.#board.forward(client, line, [...edits, ...this.#idRestored(request, line)])
     if (client.state === 'half-closed') this.#board.host.maybeFinish(client)
   }
 

@@ -62,6 +62,8 @@ export class Request {
   declare wantsLog: boolean
   /** Its number in the observation of a traced pool; 0: nobody looks. */
   declare observed: number
+  /** Its answer lists tools, of which its client may see some. */
+  declare hidesTools: boolean
   /** The bus's own: who is told of the answer, and whether the worker owes it to somebody who waits. */
   declare onAnswer: ((line: Envelope, isResult: boolean) => void) | undefined
   declare isAwaited: boolean
@@ -105,6 +107,7 @@ Object.assign(Request.prototype, {
   tokenSpelling: undefined,
   wantsLog: false,
   observed: 0,
+  hidesTools: false,
   onAnswer: undefined,
   isAwaited: false,
 })

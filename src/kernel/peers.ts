@@ -17,7 +17,9 @@ import type { Bond, Introduction } from './introductions.ts'
 import type { WorkerState } from './lifecycle.ts'
 import type { Question, Request } from './owed.ts'
 import type { Pool } from './pools.ts'
+import type { PrincipalRow } from './principals.ts'
 import { Restarts } from './restarts.ts'
+import type { Identity } from './rights.ts'
 import type { Session } from './sessions.ts'
 import type { Timer } from './timers.ts'
 import {
@@ -83,8 +85,10 @@ export class Client extends PeerBase {
   readonly kind = 'client'
   readonly id: ClientId
   readonly door: Door
-  /** Who it is, and whether it is of this machine: its door says so (contract 3.2). */
-  readonly principal: Principal
+  /** Who it is, and with whom that counts; undefined: it has not proved it yet (contract 9.3). */
+  identity: Identity | undefined
+  owner: PrincipalRow | undefined
+  /** Whether it is of this machine: its door says so (contract 3.2). */
   readonly isLocal: boolean
   /** The pool this connection was opened for (contract 6.3). */
   pool: PoolId | undefined
@@ -116,13 +120,17 @@ export class Client extends PeerBase {
   /** The worker that shall have its message, if it is ready. */
   prefer: WorkerId | undefined
 
-  constructor({ client, door, pool, principal, isLocal }: Opening, maxLineBytes: number, maxQueueBytes: number) {
+  constructor({ client, door, pool, isLocal }: Opening, maxLineBytes: number, maxQueueBytes: number) {
     super(maxLineBytes, maxQueueBytes)
     this.id = client
     this.door = door
     this.pool = pool
-    this.principal = principal ?? LOCAL
     this.isLocal = isLocal === true
+  }
+
+  /** Whose it is; what it does before that is proved is nobody's. */
+  get principal(): Principal {
+    return this.owner?.id ?? LOCAL
   }
 
   /** An exchange of the gateway's, no connection: it has no sessions and is not counted. */

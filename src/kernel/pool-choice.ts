@@ -6,6 +6,7 @@
  */
 import { FIELD } from '../wire/fields.ts'
 import type { ClientRow } from './dialect-table.ts'
+import type { Client } from './peers.ts'
 import type { Pool } from './pools.ts'
 import type { Route } from './route.ts'
 import type { Switchboard } from './switchboard.ts'
@@ -24,37 +25,56 @@ export class PoolChoice {
     return addressing === undefined ? this.#plain(route) : this.#addressed(route, addressing)
   }
 
-  names(): PoolId[] {
-    return [...this.#board.core.pools.keys()]
+  /** The pools that the client may know of. */
+  namesFor({ owner }: Client): PoolId[] {
+    const { pools } = this.#board.core
+    if (owner!.isUnbound) return [...pools.keys()]
+    return [...pools.values()].filter((pool) => owner!.mayUse(pool)).map(({ spec }) => spec.id)
   }
 
   #plain(route: Route): Pool | undefined {
     const { core } = this.#board
     const { client, line } = route
-    const named = line.has(FIELD.pool) ? line.text(FIELD.pool) : (client.pool ?? core.spec.defaultPool)
+    const named = line.has(FIELD.pool) ? line.text(FIELD.pool) : (client.pool ?? this.#defaultFor(client))
     if (named !== undefined) {
+      if (!client.owner!.isUnbound && !this.#mayName(route, named)) return undefined
       const pool = core.pools.get(named)
-      if (pool === undefined) this.#board.refuse(route, 'unknown_pool', { pool: named, pools: this.names() })
+      if (pool === undefined) this.#board.refuse(route, 'unknown_pool', { pool: named, pools: this.namesFor(client) })
       return pool
     }
     if (core.pools.size === 1) for (const pool of core.pools.values()) return pool
-    this.#board.refuse(route, 'pool_required', { pools: this.names() })
+    const pools = this.namesFor(client)
+    if (pools.length === 1) return core.pools.get(pools[0]!)
+    this.#board.refuse(route, 'pool_required', { pools })
     return undefined
+  }
+
+  /** What a caller may not use it is not told of, existing or not (contract 9.18). */
+  #mayName(route: Route, pool: PoolId): boolean {
+    if (route.client.owner!.mayName(pool)) return true
+    this.#board.deny(route, { pool })
+    return false
+  }
+
+  #defaultFor({ owner }: Client): PoolId | undefined {
+    const { defaultPool } = this.#board.core.spec
+    return defaultPool === undefined || owner!.isUnbound || owner!.mayName(defaultPool) ? defaultPool : undefined
   }
 
   #addressed(route: Route, { fields, welcome }: Addressing): Pool | undefined {
     const { core, dialects } = this.#board
-    const { line, request } = route
+    const { line, request, client } = route
     const field = fields.find((each) => line.typeOf(each) === 'string')
     const agentId = field === undefined ? undefined : line.text(field)
+    if (agentId !== undefined && !client.owner!.isUnbound && !this.#mayName(route, agentId)) return undefined
     const row = dialects.withSessions?.client.find(line)
     const pool = agentId === undefined ? this.#implied(route, row) : core.pools.get(agentId)
     if (pool !== undefined) return pool
-    if (agentId !== undefined) this.#board.refuse(route, 'unknown_agent', { agentId, known: this.names() })
+    if (agentId !== undefined) this.#board.refuse(route, 'unknown_agent', { agentId, known: this.namesFor(client) })
     else if (row?.cancels !== undefined && request === undefined) core.drop('cancel_for_nothing')
     else if (row?.opens !== undefined && request !== undefined)
       this.#board.answerRequest(request, `"result":${welcome}`)
-    else this.#board.refuse(route, 'agent_required', { known: this.names() })
+    else this.#board.refuse(route, 'agent_required', { known: this.namesFor(client) })
     return undefined
   }
 

@@ -4,6 +4,8 @@
  * Who somebody is was judged before; nothing here knows a credential. A pattern means the whole name: `*` is any run of
  * characters, `?` is one, everything else is itself. Matching takes time in proportion to the name, whatever the pattern.
  */
+import { LOCAL, type Principal } from './vocabulary.ts'
+
 export type Role = 'user' | 'observer' | 'admin'
 
 export interface ToolRights {
@@ -26,8 +28,28 @@ export interface Rights {
   readonly environmentFor?: readonly string[]
 }
 
+/** Who somebody is, as it was judged before it came here. */
+export interface Identity {
+  /** By whom it counts, owns and is recorded: each subject of a signed token is one of its own. */
+  readonly principal: Principal
+  /** Whose rights it has. */
+  readonly name: string
+  readonly subject?: string
+  /** How it was proved. */
+  readonly via: string
+  readonly rights: Rights
+  /** When its credential ends: by the clock of the bus, and as it is told. */
+  readonly untilMs?: number
+  readonly expires?: string
+}
+
 /** Whoever is on this machine. */
-export const LOCAL_RIGHTS: Rights = { role: 'admin', pools: ['*'] }
+export const LOCAL_IDENTITY: Identity = {
+  principal: LOCAL,
+  name: LOCAL,
+  via: 'local',
+  rights: { role: 'admin', pools: ['*'] },
+}
 
 export function mayUsePool({ pools }: Rights, pool: string): boolean {
   return matchesAny(pools, pool)

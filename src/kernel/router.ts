@@ -12,6 +12,7 @@ import { isBlank } from '../wire/json-text.ts'
 import { idSeenIn } from '../wire/leading-id.ts'
 import { isForBus } from '../wire/method-names.ts'
 import { type Edit, replace } from '../wire/splice.ts'
+import { Admission } from './admission.ts'
 import { Assignment } from './assignment.ts'
 import { Calls } from './calls.ts'
 import { Departures } from './departures.ts'
@@ -33,6 +34,7 @@ export class Router {
   readonly #outbound: Outbound
   readonly calls: Calls
   readonly departures: Departures
+  readonly admission: Admission
   /** A reader for each line under way: what one line sets free may bring the next. */
   readonly #readers: Envelope[] = []
   #depth = 0
@@ -44,6 +46,7 @@ export class Router {
     this.#inbound = new Inbound(board, this.#duties)
     this.#outbound = new Outbound(board)
     this.departures = new Departures(board)
+    this.admission = new Admission(board, this.#inbound.poolChoice, this.departures)
     board.assignment = new Assignment(board)
     board.router = this.#inbound
   }
@@ -107,6 +110,7 @@ export class Router {
     const { shape } = line
     if (shape === SHAPE.bad && client.hasBatches && line.isArray) return this.#takeBatch(client, line)
     core.totals.linesFromClients++
+    if (client.owner === undefined) return this.admission.takeFirst(client, line)
     if (shape === SHAPE.notJson) return this.#board.closeFor(client, 'not_json', 'null')
     if (shape === SHAPE.bad) return this.#board.closeFor(client, 'bad_envelope', line.idSpelling(), line.problem)
     const isFirst = !client.hasSpoken
@@ -123,6 +127,7 @@ export class Router {
 
   #call(client: Client, line: Envelope): void {
     if (line.shape === SHAPE.request && !this.#inbound.mayAsk(client, line)) return
+    if (!client.owner!.isUnbound && !isForBus(line) && !this.#inbound.permission.mayCall(client, line)) return
     this.calls.takeFromClient(client, line)
   }
 
@@ -143,20 +148,17 @@ export class Router {
     }
   }
 
-  /** The bus's own methods; `bus::open` chooses the pool of a connection (contract 6.3). */
+  /** The bus's own methods: those that concern the connection are answered here. */
   #takeBusMethod(client: Client, line: Envelope, isFirst: boolean): void {
     const { core } = this.#board
     const method = line.text(FIELD.method)!
-    if (method !== 'bus::open' && this.calls.isOn) return this.#call(client, line)
-    if (method !== 'bus::open' || !isFirst) return this.#refuseMethod(client, line, method)
-    const pool: unknown = JSON.parse(line.bytes.utf8Slice(line.start, line.end))?.params?.pool
-    if (typeof pool !== 'string' || !core.pools.has(pool)) {
-      this.#board.fail(client, line.idSpelling(), 'unknown_pool', { pool, pools: this.#inbound.poolChoice.names() })
-      return this.#board.host.closeClient(client)
+    if (method === 'bus::open' && this.admission.open(client, line, isFirst)) return
+    if (method === 'bus::whoami' && line.shape === SHAPE.request && core.spec.hasAccess) {
+      const who = JSON.stringify(this.admission.describe(client))
+      return this.#board.answerRequest(core.owed.accept(line, client), `"result":${who}`)
     }
-    client.pool = pool
-    if (line.shape === SHAPE.request)
-      this.#board.answerRequest(core.owed.accept(line, client), `"result":${JSON.stringify({ pool })}`)
+    if (method !== 'bus::open' && this.calls.isOn) return this.#call(client, line)
+    this.#refuseMethod(client, line, method)
   }
 
   #refuseMethod(client: Client, line: Envelope, method: string): void {

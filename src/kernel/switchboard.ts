@@ -125,6 +125,12 @@ export class Switchboard {
     this.settle(request, reason, detail)
   }
 
+  /** The caller has no right to what it wants (contract 9.18, 9.19). */
+  deny(route: Route, detail: Detail): void {
+    route.client.owner!.refused++
+    this.refuse(route, 'not_allowed', detail)
+  }
+
   /** The bus ends a request that its client still waits for. */
   settle(request: Request, reason: Reason, detail?: Detail): void {
     const { client, route } = request

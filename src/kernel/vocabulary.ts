@@ -64,6 +64,8 @@ export interface BusSpec {
   readonly gateway?: 'off' | 'bus' | 'all'
   /** Left out: messages name their pool by `pool` (contract 6.3). */
   readonly addressing?: Addressing
+  /** Callers are told apart, and are told as whom (contract 9). */
+  readonly hasAccess?: boolean
 }
 
 /**
@@ -82,4 +84,4 @@ export type Principal = string
 export const LOCAL: Principal = 'local'
 
 /** Where a client connected; what it may ask of the bus itself depends on it. `internal`: an exchange of the gateway's. */
-export type Door = 'stdio' | 'unix' | 'tcp' | 'internal'
+export type Door = 'stdio' | 'unix' | 'tcp' | 'tls' | 'internal'

@@ -10,9 +10,9 @@ import { stat } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
 import { fileURLToPath } from 'node:url'
 import { EnvHttpProxyAgent, fetch, type Response } from 'undici'
+import { isLoopbackHost } from '../host/address.ts'
 import { describeFailure, RegistryError } from './errors.ts'
 
-const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/
 const CONNECT_TIMEOUT_MS = 10_000
 const STALL_TIMEOUT_MS = 30_000
 
@@ -137,7 +137,7 @@ async function* bounded(chunks: AsyncIterable<Uint8Array>, url: string, maxBytes
 /** Redirects are followed, so the address that answered is judged, not only the one that was asked. */
 export function requireSecure(url: string): void {
   const { protocol, hostname } = new URL(url)
-  if (protocol === 'https:' || LOOPBACK.test(hostname)) return
+  if (protocol === 'https:' || isLoopbackHost(hostname.replace(/^\[|\]$/g, ''))) return
   throw new RegistryError('insecure_url', withoutSecrets(url))
 }
 

@@ -17,6 +17,17 @@ export interface CallError {
   readonly type?: string | undefined
 }
 
+/** Who made a call; what an agent calls in turn keeps the principal and the client of the call at the root (contract 9.24). */
+export interface CallCaller {
+  readonly kind: 'client' | 'agent'
+  readonly principal: string
+  /** The connection at the root; nobody's, if a worker called by itself. */
+  readonly client?: number | undefined
+  /** What the client calls itself. */
+  readonly name?: string | undefined
+  readonly agent?: string | undefined
+}
+
 export interface CallStart {
   readonly traceId: string
   /** Unique within the trace; `traceId#callId` names the call everywhere. */
@@ -37,6 +48,7 @@ export interface CallStart {
   readonly input: unknown
   readonly bytesIn: number
   readonly startedAtMs: number
+  readonly caller?: CallCaller | undefined
   /** The trace id of an inbound `traceparent`; without it one is derived. */
   readonly otelTraceId?: string | undefined
 }

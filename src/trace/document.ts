@@ -1,7 +1,7 @@
 /**
  * Stored rows as the documents that people and programs ask for: the seed's fields first, then the superset (spec T3).
  */
-import type { CallError } from './call.ts'
+import type { CallCaller, CallError } from './call.ts'
 import { otelTraceId, spanId } from './otel-ids.ts'
 import type { CallRow, TraceRow } from './row.ts'
 import { FLAG, STATUS } from './schema.ts'
@@ -22,6 +22,7 @@ export interface CallDocument {
   native_method?: string | undefined
   target?: string | undefined
   worker: string | null
+  caller?: CallCaller | undefined
   error?: CallError | undefined
   partial: boolean
   partials: number
@@ -102,11 +103,12 @@ export function describeCall(row: CallRow, traceId: string, busInstance: string)
     ...describeFacts(row),
     span_id: spanId(busInstance, traceId, row.id),
     request_id: parse(row.request_id) as string | number | null,
+    caller: parseCaller(row.caller),
     error: (parse(row.error) ?? undefined) as CallError | undefined,
   }
 }
 
-/** What is known of a call apart from its name, its payloads and its error. */
+/** What is known of a call apart from its name, its caller, its payloads and its error. */
 export function describeFacts(row: CallRow) {
   return {
     status: STATUS_NAMES[row.status as 0 | 1 | 2],
@@ -154,6 +156,10 @@ function endOf(trace: TraceRow): string | null {
 function flagged(flags: number, input: number, output: number): ('input' | 'output')[] | undefined {
   if ((flags & (input | output)) === 0) return undefined
   return [...(flags & input ? (['input'] as const) : []), ...(flags & output ? (['output'] as const) : [])]
+}
+
+export function parseCaller(text: string | null): CallCaller | undefined {
+  return (parse(text) ?? undefined) as CallCaller | undefined
 }
 
 function parse(text: string | null): unknown {

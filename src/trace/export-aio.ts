@@ -19,9 +19,10 @@ function writeCall(row: CallRow, traceId: string, busInstance: string): string {
   const tail = JSON.stringify({ ...describeFacts(row), span_id: spanId(busInstance, traceId, row.id) })
   const lists = listOf(row.input, 'inputs', 'input') + listOf(row.output, 'outputs', 'output')
   const request = `"request_id":${row.request_id ?? 'null'}`
+  const caller = row.caller === null ? '' : `,"caller":${row.caller}`
   const error = row.error === null ? '' : `,"error":${row.error}`
   const payloads = `"input":${row.input ?? 'null'},"output":${row.output ?? 'null'}`
-  return `${head.slice(0, -1)},${payloads},${tail.slice(1, -1)},${request}${lists}${error}}`
+  return `${head.slice(0, -1)},${payloads},${tail.slice(1, -1)},${request}${caller}${lists}${error}}`
 }
 
 /** The second text of the protocol has arrays beside the objects; only generic payloads have them, so few are parsed. */

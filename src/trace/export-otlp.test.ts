@@ -32,6 +32,18 @@ const TOOL = {
 } as const
 
 describe('a span', () => {
+  it('9.24 names the principal, and the agent that called for it', async () => {
+    verifies('9.24-otlp')
+    const caller = { kind: 'agent', principal: 'alice', client: 7, agent: 'queen' } as const
+    const { spans } = await spansOf([
+      [{ caller }, {}],
+      [{ callId: 2 }, {}],
+    ])
+    const [, named, unnamed] = spans.map(attributesOf)
+    expect(named).toMatchObject({ 'enduser.id': 'alice', 'aio.caller.kind': 'agent', 'aio.caller.agent': 'queen' })
+    expect(unnamed).not.toHaveProperty('enduser.id')
+  })
+
   it('of a failed tool call is the one of the convention', async () => {
     const error = { code: -32602, message: 'Tool nope not found', data: { reason: 'unknown_tool' } }
     const { spans } = await spansOf([

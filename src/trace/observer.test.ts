@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { verifies } from '../../test/conformance/verifies.ts'
 import type { Observed } from '../kernel/observation.ts'
-import type { WorkerId } from '../kernel/vocabulary.ts'
+import type { ClientId, WorkerId } from '../kernel/vocabulary.ts'
 import type { JsonText } from '../wire/ready-json.ts'
 import type { CallEnd, CallStart } from './call.ts'
 import { TrafficObserver } from './observer.ts'
@@ -35,6 +35,8 @@ function opened(request: number, method: string, params: object, protocol: 'acp'
   return {
     kind: 'opened',
     request,
+    client: 7 as ClientId,
+    principal: 'alice',
     ...process,
     pool: 'p',
     protocol,
@@ -198,3 +200,14 @@ function renumbered(event: Observed, open: Map<number, number>, next: () => numb
   }
   return event
 }
+
+test('9.24 a request is its client’s, and what the agent does for it keeps the principal', () => {
+  verifies('9.24-traffic')
+  const notes = new Notes()
+  notes.observer.take(opened(1, 'session/prompt', { sessionId: 's' }, 'acp'))
+  notes.observer.take(said({ sessionId: 's', update: { sessionUpdate: 'tool_call', toolCallId: 't', title: 'x' } }))
+  expect(notes.begun.map(({ caller }) => caller)).toEqual([
+    { kind: 'client', principal: 'alice', client: 7 },
+    { kind: 'agent', principal: 'alice', client: 7, agent: 'p' },
+  ])
+})

@@ -7,7 +7,7 @@
  */
 import type { Observed } from '../kernel/observation.ts'
 import { JsonText } from '../wire/ready-json.ts'
-import type { CallEnd, CallError, CallPartial, CallStart } from './call.ts'
+import type { CallCaller, CallEnd, CallError, CallPartial, CallStart } from './call.ts'
 import {
   isRecord,
   type JsonRecord,
@@ -37,6 +37,8 @@ interface Place {
 
 /** The call at the top of a trace, and what its children have from it. */
 interface Turn extends Place, Pick<CallStart, 'protocol' | 'type' | 'agent' | 'worker'> {
+  /** Of what its agent does for it. */
+  readonly caller: CallCaller
   readonly sessionKey: string | undefined
   /** Tool calls that are not over. */
   tools: Map<string, Place> | undefined
@@ -75,14 +77,15 @@ export class TrafficObserver {
   }
 
   #open(event: Event<'opened'>): void {
-    const { request, pool, protocol, method, session, line, body } = event
+    const { request, client, principal, pool, protocol, method, session, line, body } = event
     const params = readParams(line)
     const traceId = this.#ids.issue()
     const worker = `${event.worker}.${event.generation}`
     const type = protocol === 'mcp' ? 'mcp' : 'stdio'
     const sessionKey = session === undefined ? undefined : `${worker}\n${session}`
     const callId = this.#ids.allocate(traceId, null)
-    const turn: Turn = { traceId, callId, protocol, type, agent: pool, worker, sessionKey, tools: undefined }
+    const caller = { kind: 'agent', principal, client, agent: pool } as const
+    const turn: Turn = { traceId, callId, protocol, type, agent: pool, worker, caller, sessionKey, tools: undefined }
     this.#turns.set(request, turn)
     if (sessionKey !== undefined) this.#bySession.set(sessionKey, turn)
     this.#sink.begin({
@@ -99,6 +102,7 @@ export class TrafficObserver {
       input: body === undefined ? {} : new JsonText(body.toString()),
       bytesIn: line.length,
       startedAtMs: this.#nowMs(),
+      caller: { kind: 'client', principal, client },
       otelTraceId: otelTraceOf(params),
     })
   }
@@ -178,7 +182,7 @@ export class TrafficObserver {
     input: unknown,
     bytes: number,
   ): Place {
-    const { traceId, protocol, type, agent, worker } = turn
+    const { traceId, protocol, type, agent, worker, caller } = turn
     const callId = this.#ids.allocate(traceId, null)
     this.#sink.begin({
       traceId,
@@ -194,6 +198,7 @@ export class TrafficObserver {
       input,
       bytesIn: bytes,
       startedAtMs: this.#nowMs(),
+      caller,
     })
     return { traceId, callId }
   }

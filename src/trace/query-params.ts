@@ -3,10 +3,20 @@
  */
 import type { TraceStatus } from './document.ts'
 
-export interface ListFilter {
+/** Which traces are seen at all; left out: every one. */
+export interface TraceScope {
+  /** Only those all calls of which are this principal's. */
+  readonly onlyCaller?: string
+  /** Only those that call none but these agents. */
+  readonly onlyAgents?: readonly string[]
+}
+
+export interface ListFilter extends TraceScope {
   readonly agent?: string
   readonly method?: string
   readonly protocol?: string
+  /** A principal. */
+  readonly caller?: string
   readonly status?: TraceStatus
   readonly sinceMs?: number
   readonly untilMs?: number
@@ -15,7 +25,7 @@ export interface ListFilter {
   readonly before?: number
 }
 
-export interface TimeRange {
+export interface TimeRange extends TraceScope {
   readonly sinceMs?: number
   readonly untilMs?: number
 }
@@ -32,6 +42,8 @@ export type Read<T> = { readonly value: T } | { readonly fault: QueryFault }
 export const DEFAULT_LIST_LIMIT = 50
 export const MAX_LIST_LIMIT = 1_000
 const MAX_TEXT = 256
+/** The subject of a token is part of a caller. */
+const MAX_CALLER = 16_384
 const CURSOR = 'the next_cursor of an earlier answer'
 
 /** A call's status is accepted for its trace's: people think in both. */
@@ -50,6 +62,17 @@ const READERS: Record<string, { to: string; read: Reader; allowed: string }> = {
   agent: { to: 'agent', read: readText, allowed: 'a name' },
   method: { to: 'method', read: readText, allowed: 'a method name' },
   protocol: { to: 'protocol', read: readText, allowed: 'aio, acp or mcp' },
+  caller: { to: 'caller', read: readText, allowed: 'the name of a principal' },
+  only_caller: {
+    to: 'onlyCaller',
+    read: (value) => (typeof value === 'string' && value.length <= MAX_CALLER ? value : REFUSED),
+    allowed: 'the name of a principal',
+  },
+  only_agents: {
+    to: 'onlyAgents',
+    read: (value) => (Array.isArray(value) && value.every((name) => typeof name === 'string') ? value : REFUSED),
+    allowed: 'a list of names',
+  },
   status: {
     to: 'status',
     read: (value) => STATUSES.get(value) ?? REFUSED,
@@ -69,9 +92,21 @@ const READERS: Record<string, { to: string; read: Reader; allowed: string }> = {
   },
 }
 
-const LIST_KEYS = ['agent', 'method', 'protocol', 'status', 'since', 'until', 'limit', 'cursor']
-const RANGE_KEYS = ['since', 'until']
-const PART_KEYS = ['limit', 'cursor']
+const SCOPE_KEYS = ['only_caller', 'only_agents']
+const LIST_KEYS = [
+  'agent',
+  'method',
+  'protocol',
+  'caller',
+  'status',
+  'since',
+  'until',
+  'limit',
+  'cursor',
+  ...SCOPE_KEYS,
+]
+const RANGE_KEYS = ['since', 'until', ...SCOPE_KEYS]
+const PART_KEYS = ['limit', 'cursor', ...SCOPE_KEYS]
 
 export function readListFilter(params: unknown): Read<ListFilter> {
   const read = readKeys(params, LIST_KEYS)
@@ -84,7 +119,7 @@ export function readTimeRange(params: unknown): Read<TimeRange> {
 }
 
 /** A part of a trace: its calls in order of start, after the one that ended the part before. */
-export interface TracePart {
+export interface TracePart extends TraceScope {
   readonly traceId: string
   readonly limit: number
   /** The id of the last call of an earlier part. */
@@ -94,10 +129,10 @@ export interface TracePart {
 export function readTracePart(params: unknown): Read<TracePart> {
   const traceId = (params as { trace_id?: unknown } | null | undefined)?.trace_id
   if (typeof traceId !== 'string') return badParam('trace_id', 'the id of a trace')
-  const read = readKeys(params, PART_KEYS) as Read<{ before?: number; limit?: number }>
+  const read = readKeys(params, PART_KEYS) as Read<TraceScope & { before?: number; limit?: number }>
   if ('fault' in read) return read
-  const { before: after, limit = MAX_LIST_LIMIT } = read.value
-  return { value: { traceId, limit, ...(after === undefined ? {} : { after }) } }
+  const { before: after, limit = MAX_LIST_LIMIT, ...scope } = read.value
+  return { value: { traceId, limit, ...scope, ...(after === undefined ? {} : { after }) } }
 }
 
 export function badCursor(): { fault: QueryFault } {

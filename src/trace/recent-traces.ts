@@ -4,10 +4,10 @@
  * It holds the same records as the queue and makes no copies. Payloads are cleaned when somebody asks, not before.
  */
 
-import { roundMs, traceStatus } from './document.ts'
+import { parseCaller, roundMs, traceStatus } from './document.ts'
 import { takePage } from './page.ts'
 import type { AgentSum, TraceSource } from './query.ts'
-import type { ListFilter, TimeRange, TracePart } from './query-params.ts'
+import type { ListFilter, TimeRange, TracePart, TraceScope } from './query-params.ts'
 import { type CallRecord, payloadLength } from './record.ts'
 import type { CallRow, TraceRow } from './row.ts'
 import { type Keep, keepPayloads } from './row-payloads.ts'
@@ -80,15 +80,16 @@ export class RecentTraces implements TraceSource {
     const found: TraceRow[] = []
     for (const trace of [...this.#traces.values()].reverse()) {
       if (found.length > filter.limit) break
+      if (!isInScope(trace, filter)) continue
       const row = toTraceRow(trace)
       if (matchesTrace(row, filter) && trace.records.some(({ row: call }) => matchesCall(call, filter))) found.push(row)
     }
     return found
   }
 
-  findTrace({ traceId, after, limit }: TracePart): ReturnType<TraceSource['findTrace']> {
+  findTrace({ traceId, after, limit, ...scope }: TracePart): ReturnType<TraceSource['findTrace']> {
     const trace = this.#traces.get(traceId)
-    if (trace === undefined) return undefined
+    if (trace === undefined || !isInScope(trace, scope)) return undefined
     const records = inOrderOfStart(trace.records)
     const from = after === undefined ? 0 : records.findIndex(({ row }) => row.id === after) + 1
     if (after !== undefined && from === 0) return 'no such call'
@@ -98,9 +99,10 @@ export class RecentTraces implements TraceSource {
     return { trace: toTraceRow(trace), isFirst: after === undefined, hasCall, ...page }
   }
 
-  sumAgents({ sinceMs = 0, untilMs = Number.POSITIVE_INFINITY }: TimeRange): AgentSum[] {
+  sumAgents({ sinceMs = 0, untilMs = Number.POSITIVE_INFINITY, ...scope }: TimeRange): AgentSum[] {
     const sums = new Map<string, AgentSum>()
     for (const trace of this.#traces.values()) {
+      if (!isInScope(trace, scope)) continue
       for (const { row } of trace.records) {
         if (row.started_at < sinceMs || row.started_at >= untilMs) continue
         sums.set(row.agent, plus(sums.get(row.agent), row))
@@ -175,15 +177,21 @@ function toTraceRow(trace: RecentTrace): TraceRow {
   }
 }
 
+function isInScope({ records }: RecentTrace, { onlyCaller, onlyAgents }: TraceScope): boolean {
+  if (onlyAgents !== undefined && !records.every(({ row }) => onlyAgents.includes(row.agent))) return false
+  return onlyCaller === undefined || records.every(({ row }) => parseCaller(row.caller)?.principal === onlyCaller)
+}
+
 function matchesTrace(row: TraceRow, filter: ListFilter): boolean {
   if (row.trace >= (filter.before ?? Number.POSITIVE_INFINITY)) return false
   if (filter.status !== undefined && traceStatus(row) !== filter.status) return false
   return row.started_at >= (filter.sinceMs ?? 0) && row.started_at < (filter.untilMs ?? Number.POSITIVE_INFINITY)
 }
 
-function matchesCall(row: CallRow, { agent, method, protocol }: ListFilter): boolean {
+function matchesCall(row: CallRow, { agent, method, protocol, caller }: ListFilter): boolean {
   if (agent !== undefined && row.agent !== agent) return false
   if (method !== undefined && row.method !== method && row.native_method !== method) return false
+  if (caller !== undefined && parseCaller(row.caller)?.principal !== caller) return false
   return protocol === undefined || row.protocol === protocol
 }
 

@@ -64,6 +64,7 @@ function rowOf(call: CallStart): Mutable<CallRow> {
     started_at: call.startedAtMs,
     ended_at: null,
     flags: 0,
+    caller: call.caller === undefined ? null : JSON.stringify(call.caller),
     input: encodePayload(call.input) ?? null,
     output: null,
   }

@@ -1,5 +1,6 @@
 /** One call for the terminal, with everything that is kept of it. */
 import { createColors } from 'picocolors'
+import type { CallCaller } from './call.ts'
 import { errorLine, nameOf } from './call-tree.ts'
 import type { CallDocument } from './document.ts'
 import { printable, showMs } from './printable.ts'
@@ -13,6 +14,7 @@ export function renderCall(traceId: string, call: CallDocument, options: RenderO
     ['started', call.started_at],
     ['took', call.duration_ms === null ? 'still open' : showMs(call.duration_ms)],
     ['parent', call.parent_id === null ? undefined : `${printable(traceId)}#${call.parent_id}`],
+    ['caller', callerLine(call.caller)],
     ['request id', call.request_id === null ? 'none: a notification' : printable(JSON.stringify(call.request_id))],
     ['protocol', `${call.protocol} over ${call.type}`],
     ['native', call.native_method && printable(call.native_method)],
@@ -33,6 +35,17 @@ export function renderCall(traceId: string, call: CallDocument, options: RenderO
     ...(call.error?.data === undefined ? [] : [['error data', call.error.data]]),
   ].map(([name, value]) => `\n${paint.dim(String(name))}\n${showJson(value)}`)
   return `${[title, ...lines, ...payloads].join('\n')}\n`
+}
+
+function callerLine(caller: CallCaller | undefined): string | undefined {
+  if (caller === undefined) return undefined
+  const { principal, agent, client, name } = caller
+  const who = [
+    agent === undefined ? undefined : `agent ${agent}`,
+    client === undefined ? undefined : `client ${client}`,
+    name,
+  ]
+  return printable([principal, ...who.filter((part) => part !== undefined)].join(', '))
 }
 
 /** Line by line, because JSON escapes fewer characters than a terminal needs. */

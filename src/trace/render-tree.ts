@@ -60,11 +60,17 @@ function heading(trace: TraceDocument, layout: Layout): string {
     [trace.missing > 0 ? `${trace.missing} missing` : '', paint.yellow],
     [plural(trace.calls.length, 'call'), String],
     [showMs(extent.endMs - extent.startMs), String],
+    [callersOf(trace), String],
     [trace.started_at, paint.dim],
   ]
   let room = layout.columns
   const fitting = facts.filter(([text]) => text !== '' && (room -= displayWidth(text) + 2) >= -2)
   return fitting.map(([text, color]) => color(text)).join('  ')
+}
+
+function callersOf({ calls }: TraceDocument): string {
+  const principals = new Set(calls.flatMap(({ caller }) => caller?.principal ?? []))
+  return principals.size === 0 ? '' : printable(`by ${[...principals].join(', ')}`)
 }
 
 /** Start, middle and end of the time axis, above the bars. */

@@ -26,6 +26,8 @@ export interface CallRow {
   readonly started_at: number
   readonly ended_at: number | null
   readonly flags: number
+  /** JSON text; of calls that an earlier version has stored nobody knows. */
+  readonly caller: string | null
   readonly input: string | null
   readonly output: string | null
 }
@@ -85,6 +87,7 @@ export const CALL_COLUMNS = [
   'started_at',
   'ended_at',
   'flags',
+  'caller',
 ] as const satisfies readonly (keyof CallRow)[]
 
 export function columnValues(row: CallRow): SqlValue[] {

@@ -7,7 +7,7 @@
  */
 import type { Database } from './sqlite.ts'
 
-export const SCHEMA_VERSION = 1
+export const SCHEMA_VERSION = 2
 
 /** The status of a call as it is stored. */
 export const STATUS = { pending: 0, ok: 1, error: 2 } as const
@@ -54,11 +54,20 @@ CREATE TABLE calls (
   started_at REAL NOT NULL,
   ended_at REAL,
   flags INTEGER NOT NULL DEFAULT 0,
+  caller TEXT,
   UNIQUE (trace, id)
 );
 CREATE INDEX calls_open ON calls (trace) WHERE status = 0;
 CREATE TABLE payloads (call INTEGER PRIMARY KEY, input TEXT, output TEXT);
 `
+
+/** What makes of each earlier version the next one. */
+const MIGRATIONS: Readonly<Record<number, string>> = { 1: 'ALTER TABLE calls ADD COLUMN caller TEXT;' }
+
+/** What a reader, who changes nothing, must see of each earlier version as if it were the next one. */
+const VIEWS: Readonly<Record<number, string>> = {
+  1: 'CREATE TEMP VIEW calls AS SELECT *, NULL AS caller FROM main.calls;',
+}
 
 /** Settings that must precede the first table. */
 const BIRTH = 'PRAGMA auto_vacuum = INCREMENTAL;'
@@ -71,7 +80,7 @@ PRAGMA journal_size_limit = 16777216;
 PRAGMA cache_size = -8192;
 `
 
-/** Makes an empty file a trace store and leaves an existing one as it is; refuses one that a newer bus has written. */
+/** Makes an empty file a trace store, and one of an earlier version one of this; refuses one that a newer bus has written. */
 export function prepareDatabase(db: Database, makeInstance: () => string): void {
   if (versionOf(db) === 0) db.exec(BIRTH)
   db.exec(SETTINGS)
@@ -79,17 +88,21 @@ export function prepareDatabase(db: Database, makeInstance: () => string): void 
   if (version > SCHEMA_VERSION) throw newerStore(version)
   if (version === SCHEMA_VERSION) return
   db.exec('BEGIN IMMEDIATE')
-  db.exec(TABLES)
-  db.prepare('INSERT INTO meta (key, value) VALUES (?, ?)').run('bus_instance', makeInstance())
+  if (version === 0) {
+    db.exec(TABLES)
+    db.prepare('INSERT INTO meta (key, value) VALUES (?, ?)').run('bus_instance', makeInstance())
+  }
+  for (let from = version; from > 0 && from < SCHEMA_VERSION; from++) db.exec(MIGRATIONS[from]!)
   db.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`)
   db.exec('COMMIT')
 }
 
-/** Refuses a file that is not a trace store this program can read. */
-export function assertReadable(db: Database): void {
+/** For a reader that changes nothing; refuses a file that is not a trace store this program can read. */
+export function prepareReading(db: Database): void {
   const version = versionOf(db)
   if (version === 0) throw new Error('this file is not a trace store: it has no traces table')
   if (version > SCHEMA_VERSION) throw newerStore(version)
+  for (let from = version; from < SCHEMA_VERSION; from++) db.exec(VIEWS[from]!)
 }
 
 export function readMeta(db: Database, key: string): string | undefined {

@@ -4,7 +4,7 @@
 
 import { takePage } from './page.ts'
 import type { AgentSum, Detail, TraceSource } from './query.ts'
-import type { ListFilter, TimeRange, TracePart } from './query-params.ts'
+import type { ListFilter, TimeRange, TracePart, TraceScope } from './query-params.ts'
 import { CALL_COLUMNS, type CallRow, rowFromColumns, type TraceRow } from './row.ts'
 import { readMeta } from './schema.ts'
 import type { Database, SqlValue } from './sqlite.ts'
@@ -12,7 +12,7 @@ import type { Database, SqlValue } from './sqlite.ts'
 const TRACE_COLUMNS = `t.trace, t.trace_id, t.otel_trace_id, t.started_at, t.ended_at, t.n_calls, t.n_errors, t.n_open, t.missing,
   (SELECT json_group_array(agent) FROM trace_agents a WHERE a.trace = t.trace) AS agents`
 
-const FIND_TRACE = `SELECT ${TRACE_COLUMNS} FROM traces t WHERE t.trace_id = ?`
+const FIND_TRACE = `SELECT ${TRACE_COLUMNS} FROM traces t WHERE t.trace_id = ? AND `
 /** The columns as one JSON array: a value at a time, the border between SQLite and JavaScript costs more than the query. */
 const CALL = `json_array(${CALL_COLUMNS.map((name) => `c.${name}`).join(', ')}) AS columns`
 const FIND_CALL = 'SELECT started_at, call FROM calls WHERE trace = ? AND id = ?'
@@ -25,7 +25,10 @@ const READ_CALL = {
 }
 const SUM_AGENTS = `SELECT agent, count(*) AS calls, sum(status = 1) AS ok, sum(status = 2) AS errors,
   sum(bytes_in) AS bytes_in, sum(bytes_out) AS bytes_out, round(coalesce(sum(ended_at - started_at), 0), 3) AS busy_ms
-  FROM calls WHERE started_at >= ? AND started_at < ? GROUP BY agent ORDER BY agent`
+  FROM calls WHERE started_at >= ? AND started_at < ?`
+
+/** Of a call `c`. */
+const PRINCIPAL = "json_extract(c.caller, '$.principal')"
 
 const STATUS_CONDITION = {
   active: 't.n_open > 0',
@@ -43,7 +46,9 @@ export function sqlSource(db: Database): TraceSource {
 }
 
 function findTrace(db: Database, part: TracePart, detail: Detail): ReturnType<TraceSource['findTrace']> {
-  const trace = db.prepare(FIND_TRACE).get(part.traceId) as StoredTrace | undefined
+  const scope = scopeConditions(part)
+  const found = db.prepare(FIND_TRACE + scope.conditions.join(' AND ')).get(part.traceId, ...scope.values)
+  const trace = found as StoredTrace | undefined
   if (trace === undefined) return undefined
   const find = db.prepare(FIND_CALL)
   const after = part.after === undefined ? BEFORE_ALL : (find.get(trace.trace, part.after) as CallKey | undefined)
@@ -71,16 +76,39 @@ function listTraces(db: Database, filter: ListFilter): TraceRow[] {
   return rows.map(withAgents)
 }
 
-function traceConditions(filter: ListFilter): { conditions: string[]; values: SqlValue[] } {
+interface Conditions {
+  readonly conditions: string[]
+  readonly values: SqlValue[]
+}
+
+/** Of a trace `t`; there is always one. */
+function scopeConditions({ onlyCaller, onlyAgents }: TraceScope): Conditions {
+  const conditions = ['1']
+  const values: SqlValue[] = []
+  if (onlyCaller !== undefined) {
+    conditions.push(`NOT EXISTS (SELECT 1 FROM calls c WHERE c.trace = t.trace AND ${PRINCIPAL} IS NOT ?)`)
+    values.push(onlyCaller)
+  }
+  if (onlyAgents !== undefined) {
+    conditions.push(`NOT EXISTS (SELECT 1 FROM trace_agents a WHERE a.trace = t.trace
+      AND a.agent NOT IN (SELECT value FROM json_each(?)))`)
+    values.push(JSON.stringify(onlyAgents))
+  }
+  return { conditions, values }
+}
+
+function traceConditions(filter: ListFilter): Conditions {
   const newest = filter.agent === undefined ? 't.trace' : 'f.trace'
-  const conditions = [`${newest} < ?`, 't.started_at >= ?', 't.started_at < ?']
+  const scope = scopeConditions(filter)
+  const conditions = [...scope.conditions, `${newest} < ?`, 't.started_at >= ?', 't.started_at < ?']
   const values: SqlValue[] = [
+    ...scope.values,
     filter.before ?? Number.MAX_SAFE_INTEGER,
     filter.sinceMs ?? 0,
     filter.untilMs ?? Number.MAX_SAFE_INTEGER,
   ]
   if (filter.status !== undefined) conditions.push(STATUS_CONDITION[filter.status])
-  if (filter.method !== undefined || filter.protocol !== undefined) {
+  if (filter.method !== undefined || filter.protocol !== undefined || filter.caller !== undefined) {
     const call = callConditions(filter)
     conditions.push(`EXISTS (SELECT 1 FROM calls c WHERE ${call.conditions.join(' AND ')})`)
     values.push(...call.values)
@@ -89,7 +117,7 @@ function traceConditions(filter: ListFilter): { conditions: string[]; values: Sq
 }
 
 /** One call must satisfy all of them: "reader::tools.call" is not a trace with some reader and some tools.call. */
-function callConditions(filter: ListFilter): { conditions: string[]; values: SqlValue[] } {
+function callConditions(filter: ListFilter): Conditions {
   const conditions = ['c.trace = t.trace']
   const values: SqlValue[] = []
   if (filter.agent !== undefined) conditions.push('c.agent = ?')
@@ -98,13 +126,18 @@ function callConditions(filter: ListFilter): { conditions: string[]; values: Sql
   if (filter.method !== undefined) values.push(filter.method, filter.method)
   if (filter.protocol !== undefined) conditions.push('c.protocol = ?')
   if (filter.protocol !== undefined) values.push(filter.protocol)
+  if (filter.caller !== undefined) conditions.push(`${PRINCIPAL} = ?`)
+  if (filter.caller !== undefined) values.push(filter.caller)
   return { conditions, values }
 }
 
 function sumAgents(db: Database, range: TimeRange): AgentSum[] {
+  const { conditions, values } = scopeConditions(range)
+  const isScoped = values.length > 0
+  const seen = `AND EXISTS (SELECT 1 FROM traces t WHERE t.trace = calls.trace AND ${conditions.join(' AND ')})`
   return db
-    .prepare(SUM_AGENTS)
-    .all(range.sinceMs ?? 0, range.untilMs ?? Number.MAX_SAFE_INTEGER) as unknown as AgentSum[]
+    .prepare(`${SUM_AGENTS} ${isScoped ? seen : ''} GROUP BY agent ORDER BY agent`)
+    .all(range.sinceMs ?? 0, range.untilMs ?? Number.MAX_SAFE_INTEGER, ...values) as unknown as AgentSum[]
 }
 
 interface CallKey {

@@ -6,7 +6,7 @@ import type { OtlpOptions } from './export-otlp.ts'
 import type { Askable } from './queries.ts'
 import { answerQuery } from './query.ts'
 import { CALL_COLUMNS, type CallRow } from './row.ts'
-import { assertReadable, STATUS } from './schema.ts'
+import { prepareReading, STATUS } from './schema.ts'
 import { sqlSource } from './sql-source.ts'
 import { type Database, openDatabase } from './sqlite.ts'
 import type { CallEvent } from './store.ts'
@@ -42,7 +42,7 @@ export async function openStoreFile(path: string, otlp: OtlpOptions = {}): Promi
 async function openReadable(path: string): Promise<Database> {
   try {
     const db = await openDatabase(path, { readOnly: true })
-    assertReadable(db)
+    prepareReading(db)
     return db
   } catch (cause) {
     throw new StoreFileError(`${path} cannot be read as a trace store: ${(cause as Error).message}`, { cause })

@@ -14,9 +14,12 @@ import { JsonText } from '../wire/ready-json.ts'
 import type { TraceDocument } from './document.ts'
 import type { OtlpDocument } from './export-otlp.ts'
 import type { QueryMethod } from './query.ts'
+import { openDatabase } from './sqlite.ts'
 import { openTraceStore, type TraceStore } from './store.ts'
+import { openStoreFile } from './store-file.ts'
 import type { StateChange } from './store-link.ts'
 import type { StoreOptions } from './store-settings.ts'
+import { tailItem } from './tail.ts'
 
 let folder: TemporaryFolder
 let stores: TraceStore[]
@@ -285,6 +288,69 @@ describe.each([
     expect([third.traces.length, third.next_cursor]).toEqual([1, undefined])
   })
 
+  it('9.24 says who called, and is found by the principal', async () => {
+    verifies('9.24-caller')
+    const store = await open(where)
+    const alice = { kind: 'client', principal: 'dev/alice "a"', client: 7 } as const
+    const agent = { kind: 'agent', principal: 'dev/alice "a"', client: 7, agent: 'reader' } as const
+    const followed: unknown[] = []
+    store.follow((event) => followed.push(tailItem(event).caller))
+    store.begin(callStart({ traceId: 'T1', caller: alice }))
+    store.begin(callStart({ traceId: 'T1', callId: 2, parentId: 1, caller: agent }))
+    store.begin(callStart({ traceId: 'T2', caller: { kind: 'client', principal: 'bob', client: 8 } }))
+    store.begin(callStart({ traceId: 'T3' }))
+    const ids = async (params: object) =>
+      (await ask(store, 'list', params)).traces.map((trace: { trace_id: string }) => trace.trace_id)
+    expect(await ids({ caller: 'dev/alice "a"' })).toEqual(['T1'])
+    expect(await ids({ caller: 'bob' })).toEqual(['T2'])
+    expect(await ids({ caller: 'dev' })).toEqual([])
+    expect(await ids({ caller: 'bob', agent: 'reader', status: 'active' })).toEqual(['T2'])
+    expect((await getTrace(store, 'T1')).calls.map(({ caller }) => caller)).toEqual([alice, agent])
+    expect((await getTrace(store, 'T3')).calls[0]).not.toHaveProperty('caller')
+    expect(await ask(store, 'list', { caller: 5 })).toMatchObject({ fault: { data: { reason: 'bad_param' } } })
+    expect(followed.slice(0, 2)).toEqual([alice, agent])
+  })
+
+  it('9.6 is seen by a principal only if all of it is its own, or of its agents', async () => {
+    verifies('9.6-traces')
+    const store = await open(where)
+    const by = (principal: string) => ({ kind: 'client', principal, client: 1 }) as const
+    const tell = (traceId: string, callId: number, principal: string, agent: string): void => {
+      store.begin(callStart({ traceId, callId, agent, caller: by(principal) }))
+      store.end(callEnd({ traceId, callId }))
+    }
+    tell('T1', 1, 'alice', 'reader')
+    tell('T2', 1, 'bob', 'reader')
+    // Whoever guesses the id of a trace before it is given out began it, and sees nothing by that.
+    tell('T3', 1, 'bob', 'reader')
+    tell('T3', 2, 'alice', 'writer')
+    store.begin(callStart({ traceId: 'T4', agent: 'writer' }))
+    const seen = async (scope: object) => {
+      const list = (await ask(store, 'list', scope)).traces.map((trace: { trace_id: string }) => trace.trace_id)
+      const got = []
+      for (const traceId of ['T4', 'T3', 'T2', 'T1'])
+        for (const method of ['get', 'export'] as const) {
+          const answer = await ask(store, method, { trace_id: traceId, ...scope })
+          if (answer.fault?.data.reason !== 'unknown_trace') got.push(answer.trace_id)
+        }
+      expect(got).toEqual(list.flatMap((traceId: string) => [traceId, traceId]))
+      expect((await ask(store, 'export', { trace_id: 'T3', format: 'otlp-json', ...scope })).fault === undefined).toBe(
+        list.includes('T3'),
+      )
+      return [list, (await ask(store, 'stats', scope)).total]
+    }
+    expect(await seen({})).toEqual([['T4', 'T3', 'T2', 'T1'], 5])
+    expect(await seen({ only_caller: 'alice' })).toEqual([['T1'], 1])
+    expect(await seen({ only_caller: 'bob' })).toEqual([['T2'], 1])
+    expect(await seen({ only_caller: 'nobody' })).toEqual([[], 0])
+    expect(await seen({ only_agents: ['reader'] })).toEqual([['T2', 'T1'], 2])
+    expect(await seen({ only_agents: ['writer', 'reader'] })).toEqual([['T4', 'T3', 'T2', 'T1'], 5])
+    expect(await seen({ only_agents: [] })).toEqual([[], 0])
+    expect(await ask(store, 'stats', { only_agents: 'reader' })).toMatchObject({
+      fault: { data: { reason: 'bad_param' } },
+    })
+  })
+
   it('is counted per agent', async () => {
     const store = await open(where)
     store.begin(callStart())
@@ -426,5 +492,49 @@ describe('numbering', () => {
     expect(issued).toEqual(['AIO-TR-20260326-0001', 'AIO-TR-20260326-0002'])
     expect(issued).not.toContain(second.ids.issue())
     expect(second.ids.allocate(TRACE, 4)).toBe(5)
+  })
+})
+
+describe('a store of the version before callers were kept', () => {
+  async function makeOld(): Promise<string> {
+    const path = join(folder.path, 'traces.db')
+    const store = await open()
+    store.begin(callStart({ callId: 1 }))
+    store.end(callEnd())
+    await store.close()
+    const db = await openDatabase(path)
+    db.exec('ALTER TABLE calls DROP COLUMN caller; PRAGMA user_version = 1')
+    db.close()
+    return path
+  }
+
+  it('9.24 is read as it is', async () => {
+    verifies('9.24-migration')
+    const before = await makeOld()
+    const file = await openStoreFile(before)
+    const answer = await file.query('get', { trace_id: TRACE })
+    expect(JSON.parse((answer as { text: string }).text).calls).toMatchObject([{ id: 1, status: 'ok' }])
+    expect(await file.query('list', { caller: 'local' })).toEqual({ text: '{"traces":[]}' })
+    expect(file.look()).toEqual([])
+    file.close()
+    const db = await openDatabase(before, { readOnly: true })
+    expect(db.prepare('PRAGMA user_version').get()).toEqual({ user_version: 1 })
+    db.close()
+  })
+
+  it('9.24 keeps its calls and takes new ones with their callers', async () => {
+    await makeOld()
+    const store = await open()
+    const caller = { kind: 'client', principal: 'alice', client: 1 } as const
+    store.begin(callStart({ callId: 2, caller }))
+    const { calls } = await getTrace(store)
+    expect(calls).toMatchObject([
+      { id: 1, status: 'ok' },
+      { id: 2, caller },
+    ])
+    expect(calls[0]).not.toHaveProperty('caller')
+    expect(changes.map(({ state }) => state)).toEqual(['ok', 'ok'])
+    await store.close()
+    expect((await getTrace(await open())).calls).toHaveLength(2)
   })
 })

@@ -1,8 +1,8 @@
 /**
  * What somebody who follows traces live is told of a call: everything but its payloads.
  */
-import type { CallError } from './call.ts'
-import { describeFacts } from './document.ts'
+import type { CallCaller, CallError } from './call.ts'
+import { describeFacts, parseCaller } from './document.ts'
 import type { CallEvent } from './store.ts'
 
 export type TailItem = ReturnType<typeof describeFacts> & {
@@ -11,13 +11,15 @@ export type TailItem = ReturnType<typeof describeFacts> & {
   readonly id: number
   readonly agent: string
   readonly method: string
+  readonly caller?: CallCaller | undefined
   /** Code, message and type: what an agent put into `data` stays in the trace. */
   readonly error?: Omit<CallError, 'data'>
 }
 
 export function tailItem({ event, traceId, row }: CallEvent): TailItem {
   const { id, agent, method } = row
-  return { event, trace_id: traceId, id, agent, method, ...describeFacts(row), ...errorOf(row.error) }
+  const caller = parseCaller(row.caller)
+  return { event, trace_id: traceId, id, agent, method, ...describeFacts(row), caller, ...errorOf(row.error) }
 }
 
 function errorOf(text: string | null): { error?: Omit<CallError, 'data'> } {

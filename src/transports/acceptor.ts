@@ -42,7 +42,7 @@ export function listen(server: Server, where: ListenOptions): Promise<void> {
 }
 
 /** Passes on at most one message per interval, with the number of those held back. */
-function rarely(tell: (message: string) => void): (message: string) => void {
+export function rarely(tell: (message: string) => void): (message: string) => void {
   let quietUntilMs = 0
   let held = 0
   return (message) => {

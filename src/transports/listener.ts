@@ -5,6 +5,7 @@
  * so that a client that has ended its writing side still gets its answers (contract 4.1.2).
  */
 import type { Duplex } from 'node:stream'
+import type { PeerCertificate } from 'node:tls'
 import type { Door } from '../kernel/vocabulary.ts'
 
 export interface ConnectionInfo {
@@ -15,13 +16,18 @@ export interface ConnectionInfo {
   readonly listener: string
   /** Who is at the other end, as far as the system tells: `127.0.0.1:50412`, or empty. */
   readonly peer: string
+  /**
+   * Of a TLS connection, which is handed over before its handshake: the certificate that the peer has proved to be its
+   * own, undefined if it has none. Fails when the handshake does; the stream is destroyed then, and nobody need listen.
+   */
+  readonly secured?: Promise<PeerCertificate | undefined>
 }
 
 /** Takes over a connection. It must attach its `error` listener before it returns. */
 export type Accept = (socket: Duplex, info: ConnectionInfo) => void
 
 export interface Listener {
-  /** `stdio`, `unix:/path` or `tcp:127.0.0.1:7400` with the port that was really bound. */
+  /** `stdio`, `unix:/path`, `tcp:127.0.0.1:7400` or `tls:127.0.0.1:7443` with the port that was really bound. */
   readonly address: string
   /** Stops accepting and removes what the door put into the file system; accepted connections live on. */
   close(): Promise<void>

@@ -1,6 +1,6 @@
 /**
  * The TCP door. It binds the address that was judged, never a name that could have changed since, and refuses to listen
- * where other machines can connect unless that was asked for in so many words.
+ * where other machines can connect unless that was asked for in so many words. The TLS door stands on it.
  */
 import type { AddressInfo, Server, Socket } from 'node:net'
 import { formatTcpAddress, type TcpAddress } from '../host/address.ts'
@@ -14,28 +14,36 @@ export interface TcpOptions extends TcpPolicy, DoorOptions {}
 /** Listens on `address` (`HOST:PORT`; port 0 picks one) and hands every connection to `accept`. */
 export async function listenTcp(address: TcpAddress | string, options: TcpOptions, accept: Accept): Promise<Listener> {
   const asked = typeof address === 'string' ? parseTcpAddress(address) : address
-  const { host, port } = await resolveTcpAddress(asked, options)
+  return bindTcp('tcp', await resolveTcpAddress(asked, options), options, accept)
+}
+
+/** Listens on an address that was judged, as the door that is named. */
+export async function bindTcp(
+  door: 'tcp' | 'tls',
+  judged: TcpAddress,
+  options: DoorOptions,
+  accept: Accept,
+): Promise<Listener> {
   let bound = ''
-  const server = createAcceptor(accept, (socket) => describe(socket, bound), options)
+  const describe = (socket: Socket) => ({ door, isLocal: false, listener: bound, peer: peerOf(socket) })
+  const server = createAcceptor(accept, describe, options)
   try {
-    await listen(server, { host, port, exclusive: true })
+    await listen(server, { ...judged, exclusive: true })
   } catch (cause) {
-    throw listenFailure({ host, port }, cause)
+    throw listenFailure(door, judged, cause)
   }
-  bound = boundAddress(server)
+  bound = `${door}:${boundAddress(server)}`
   return { address: bound, close: async () => void server.close() }
 }
 
 function boundAddress(server: Server): string {
   const { address, port } = server.address() as AddressInfo
-  return `tcp:${formatTcpAddress({ host: address, port })}`
+  return formatTcpAddress({ host: address, port })
 }
 
-function describe(socket: Socket, listener: string) {
-  const { remoteAddress, remotePort } = socket
+function peerOf({ remoteAddress, remotePort }: Socket): string {
   const known = remoteAddress !== undefined && remotePort !== undefined
-  const peer = known ? formatTcpAddress({ host: remoteAddress, port: remotePort }) : ''
-  return { door: 'tcp', isLocal: false, listener, peer } as const
+  return known ? formatTcpAddress({ host: remoteAddress, port: remotePort }) : ''
 }
 
 const FAILURES: Readonly<Record<string, readonly [DoorCode, string]>> = {
@@ -48,8 +56,8 @@ const FAILURES: Readonly<Record<string, readonly [DoorCode, string]>> = {
   EACCES: ['permission_denied', 'permission denied: choose a port above 1023'],
 }
 
-function listenFailure(address: TcpAddress, cause: unknown): DoorError {
+function listenFailure(kind: string, address: TcpAddress, cause: unknown): DoorError {
   const code = systemCode(cause) ?? 'unknown error'
   const [door, advice] = FAILURES[code] ?? ['listen_failed', `the system refused (${code}): choose another address`]
-  return new DoorError(door, `cannot listen on tcp ${formatTcpAddress(address)}: ${advice}`, { cause })
+  return new DoorError(door, `cannot listen on ${kind} ${formatTcpAddress(address)}: ${advice}`, { cause })
 }

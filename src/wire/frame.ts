@@ -27,7 +27,8 @@ export class LineSplitter {
   #held: Buffer | undefined
   #heldBytes = 0
 
-  readonly maxLineBytes: number
+  /** May change between two lines. */
+  maxLineBytes: number
   readonly #reusesBuffers: boolean
 
   /** `reusesBuffers`: whoever keeps a line beyond its sink claims it (`line-buffers.ts`); otherwise a line may be kept as it is. */

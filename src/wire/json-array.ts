@@ -1,7 +1,7 @@
 /**
  * Where the elements of an array and the members of an object lie, in text that is known to be JSON. Only keys are decoded.
  */
-import { skipSpace, skipValue } from './json-text.ts'
+import { CLOSE_OBJECT, OPEN_OBJECT, skipSpace, skipValue } from './json-text.ts'
 
 const COMMA = 0x2c
 const OPEN_ARRAY = 0x5b
@@ -34,15 +34,36 @@ export function* elementsOf(bytes: Buffer, start: number, end: number): Generato
   }
 }
 
+export interface Member extends Span {
+  readonly keyStart: number
+  readonly keyEnd: number
+}
+
+/** White space before the object is tolerated; of what is no object there are no members. */
+export function* membersOf(bytes: Buffer, start: number, end: number): Generator<Member> {
+  const open = skipSpace(bytes, start, end)
+  if (bytes[open] !== OPEN_OBJECT) return
+  let at = skipSpace(bytes, open + 1, end)
+  while (at < end && bytes[at] !== CLOSE_OBJECT) {
+    const keyEnd = skipValue(bytes, at, end)
+    const value = skipSpace(bytes, skipSpace(bytes, keyEnd, end) + 1, end)
+    const behind = skipValue(bytes, value, end)
+    yield { keyStart: at, keyEnd, start: value, end: behind }
+    const next = skipSpace(bytes, behind, end)
+    if (bytes[next] !== COMMA) return
+    at = skipSpace(bytes, next + 1, end)
+  }
+}
+
+/** Compared by value; `key` is ASCII. */
+export function hasKey(bytes: Buffer, { keyStart, keyEnd }: Member, key: string): boolean {
+  const spelled = bytes.latin1Slice(keyStart + 1, keyEnd - 1)
+  return spelled === key || (spelled.includes('\\') && JSON.parse(bytes.utf8Slice(keyStart, keyEnd)) === key)
+}
+
 /** Where the value of an object's last member with this key lies. */
 export function memberOf(bytes: Buffer, start: number, end: number, key: string): Span | undefined {
   let found: Span | undefined
-  for (let at = skipSpace(bytes, start + 1, end); at < end - 1; ) {
-    const keyEnd = skipValue(bytes, at, end)
-    const value = skipSpace(bytes, skipSpace(bytes, keyEnd, end) + 1, end)
-    const valueEnd = skipValue(bytes, value, end)
-    if (JSON.parse(bytes.utf8Slice(at, keyEnd)) === key) found = { start: value, end: valueEnd }
-    at = skipSpace(bytes, skipSpace(bytes, valueEnd, end) + 1, end)
-  }
+  for (const member of membersOf(bytes, start, end)) if (hasKey(bytes, member, key)) found = member
   return found
 }

@@ -3,8 +3,12 @@
  *
  * A row says what must hold, never how it is done, and is cited by at least one test that fails without it.
  */
+import { ACCESS } from './requirements-access.ts'
 import { AIO, OPENAI_AGENT, REGISTRY, TRACES } from './requirements-agents.ts'
+import { CREDENTIALS } from './requirements-credentials.ts'
 import { ACP, MCP } from './requirements-protocols.ts'
+import { RIGHTS } from './requirements-rights.ts'
+import { TLS } from './requirements-tls.ts'
 
 /** The bus alone; proved in this folder, so that the suite judges any implementation of the contract. */
 const BUS = {
@@ -300,7 +304,20 @@ const BUS_AND_PEERS = {
   '7.5-last': 'of two reloads at once the last file wins, and both are answered',
 } as const
 
-const TABLES = { ...BUS, ...BUS_AND_PEERS, ...ACP, ...MCP, ...AIO, ...TRACES, ...OPENAI_AGENT, ...REGISTRY }
+const TABLES = {
+  ...BUS,
+  ...BUS_AND_PEERS,
+  ...ACP,
+  ...MCP,
+  ...AIO,
+  ...TRACES,
+  ...OPENAI_AGENT,
+  ...REGISTRY,
+  ...CREDENTIALS,
+  ...RIGHTS,
+  ...ACCESS,
+  ...TLS,
+}
 
 export type RequirementId = keyof typeof TABLES
 

@@ -3,6 +3,7 @@ import type { Server } from 'node:http'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { verifies } from '../conformance/verifies.ts'
 import { type Bus, launch } from '../support/bus.ts'
+import type { Message } from '../support/line-client.ts'
 import { pool } from '../support/pools.ts'
 import { Workspace } from '../support/workspace.ts'
 import { agent, callsOf, mcpServer, oneshot, startHttpAgent } from './aio-harness.ts'
@@ -133,6 +134,16 @@ describe('agents of every kind', () => {
       [2, 1, 'printer', 'aio'],
       [3, 2, 'old', 'mcp'],
     ])
+    const root = { principal: 'local', client: calls[0]!.caller.client }
+    expect(calls.map(({ caller }) => caller)).toEqual([
+      { kind: 'client', ...root },
+      { kind: 'agent', ...root, agent: 'chief' },
+      { kind: 'agent', ...root, agent: 'printer' },
+    ])
+    const mine = await client.ask({ id: 2, method: 'bus::traces.list', params: { caller: 'local', agent: 'old' } })
+    expect(mine.result.traces.map(({ trace_id }: Message) => trace_id)).toContain('deep-1')
+    const others = await client.ask({ id: 3, method: 'bus::traces.list', params: { caller: 'nobody' } })
+    expect(others.result.traces).toEqual([])
   })
 
   test('agents that call each other in a loop are stopped at 32 levels', async () => {

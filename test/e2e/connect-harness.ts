@@ -33,8 +33,14 @@ export function strippedEnv(workspace: Workspace): Record<string, string> {
 }
 
 export function startShim(workspace: Workspace, ...args: string[]): Shim {
+  return startShimWith(workspace, {}, ...args)
+}
+
+/** The same, with more in its environment. */
+export function startShimWith(workspace: Workspace, extra: Record<string, string>, ...args: string[]): Shim {
   const { command, args: words } = connectCommand(...args)
-  const child = spawn(command, words, { cwd: workspace.folder, env: strippedEnv(workspace), stdio: 'pipe' })
+  const env = { ...strippedEnv(workspace), ...extra }
+  const child = spawn(command, words, { cwd: workspace.folder, env, stdio: 'pipe' })
   workspace.owns(child.pid)
   const exit = new Promise<Ended>((resolve) => child.once('close', (code, signal) => resolve({ code, signal })))
   let said = ''

@@ -242,7 +242,11 @@ describe('which bus', () => {
   })
 
   test.each([
-    [['--unix', 'a', '--tcp', '127.0.0.1:1'], /leave one of them out/],
+    [['--unix', 'a', '--tcp', '127.0.0.1:1'], /leave all but one out/],
+    [['--tcp', '127.0.0.1:1', '--tls', '127.0.0.1:1'], /leave all but one out/],
+    [['--tcp', '127.0.0.1:1', '--ca', 'a'], /--ca goes with --tls/],
+    [['--tls', 'nowhere'], /--tls: .*HOST:PORT/],
+    [['--tls', '127.0.0.1:1', '--autostart', '--config', 'a'], /leave --tls out/],
     [['--autostart'], /--autostart needs --config/],
     [['--tcp', 'nowhere'], /HOST:PORT/],
     [['--poll', 'x'], /--pool/],

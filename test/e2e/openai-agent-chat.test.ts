@@ -77,7 +77,8 @@ describe('chat', () => {
     ['cannot start', 1, ['hi', '--', 'no-such-agent-anywhere']],
     ['the agent ended (exit code 3) before it answered', 1, ['hi', '--', process.execPath, '-e', 'process.exit(3)']],
     ['no bus answers', 1, ['hi', '--unix', join(tmpdir(), 'no-such-socket')]],
-    ['--unix or --tcp', 2, ['hi', '--pool', 'x']],
+    ['--unix, --tcp or --tls', 2, ['hi', '--pool', 'x']],
+    ['--ca goes with --tls', 2, ['hi', '--tcp', '127.0.0.1:1', '--ca', 'x']],
     ['leave all but one out', 2, ['hi', '--demo', '--agent', 'x']],
     ['in quotes', 2, ['two', 'words']],
   ])('says %j with exit code %i', async (message, code, args) => {
@@ -111,7 +112,7 @@ describe('chat with a bus', () => {
     const chat = start('hi', '--tcp', `127.0.0.1:${(server.address() as { port: number }).port}`, '--pool', 'coder')
     expect(await ends(chat)).toBe(0)
     expect(chat.stdout).toBe('You said: hi\n')
-    expect(lines[0]).toBe('{"method":"bus::open","params":{"pool":"coder"}}')
+    expect(JSON.parse(lines[0]!)).toMatchObject({ method: 'bus::open', params: { pool: 'coder' } })
   })
 
   it('says so when the bus goes away', async () => {

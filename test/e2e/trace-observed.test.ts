@@ -74,6 +74,10 @@ describe('ACP', () => {
       [4, 3, 'session/request_permission', 'ok'],
     ])
     expect(turn).toMatchObject({ agent: 'coder', protocol: 'acp', partials: 1, request_id: 3, worker: '0.1' })
+    const { client: number } = turn!.caller
+    expect(turn!.caller).toEqual({ kind: 'client', principal: 'local', client: expect.any(Number) })
+    for (const { caller } of [read!, remove!, permission!])
+      expect(caller).toEqual({ kind: 'agent', principal: 'local', client: number, agent: 'coder' })
     expect(turn!.output).toEqual({ stopReason: 'end_turn' })
     expect(turn!.input).toMatchObject({ sessionId, prompt: [{ text: 'clean up' }] })
     expect(read).toMatchObject({ target: 'Read notes.txt', input: { path: 'notes.txt' }, output: { bytes: 12 } })

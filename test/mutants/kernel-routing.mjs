@@ -87,8 +87,8 @@ export const KERNEL_ROUTING = [
     '6.3',
     'pools',
     'kernel/pool-choice.ts',
-    '(client.pool ?? core.spec.defaultPool)',
-    '(core.spec.defaultPool ?? client.pool)',
+    '(client.pool ?? this.#defaultFor(client))',
+    '(this.#defaultFor(client) ?? client.pool)',
     'default_pool beats the connection',
   ),
   row(

@@ -71,8 +71,8 @@ export const PLANTS_OF_WAYS = [
   plant(
     'the pool of the configuration beats that of the connection',
     'pool-choice.ts',
-    '(client.pool ?? core.spec.defaultPool)',
-    '(core.spec.defaultPool ?? client.pool)',
+    '(client.pool ?? this.#defaultFor(client))',
+    '(this.#defaultFor(client) ?? client.pool)',
   ),
   plant(
     'a session is bound anew with every message',

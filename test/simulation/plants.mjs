@@ -161,8 +161,8 @@ const FIRST_PLANTS = [
   {
     name: 'unanswered requests have no limit',
     file: 'inbound.ts',
-    find: 'else if (client.pendingCount >= limit)',
-    replace: 'else if (client.pendingCount > limit)',
+    find: 'else if (client.pendingCount >= limit ||',
+    replace: 'else if (client.pendingCount > limit ||',
   },
   {
     name: 'a log line goes to one of several clients',

@@ -8,10 +8,11 @@ import { onTestFinished } from 'vitest'
 import { BusLog, readyAddresses } from './bus-log.ts'
 import { connectTo, LineClient, type Message } from './line-client.ts'
 import { type Finished, run } from './run.ts'
+import { tlsFlags } from './tls.ts'
 import { eventually, within } from './waiting.ts'
 import { Workspace } from './workspace.ts'
 
-export type Door = 'stdio' | 'unix' | 'tcp'
+export type Door = 'stdio' | 'unix' | 'tcp' | 'tls'
 
 export interface BusOptions {
   /** The configuration: an object, or the text of the file. Left out: no file and no `--config`. */
@@ -110,7 +111,7 @@ export class Bus {
 
   /** A client at whichever door this bus has. */
   client(): Promise<LineClient> {
-    return this.addresses.some((each) => /^(unix|tcp):/.test(each)) ? this.connect() : Promise.resolve(this.stdio())
+    return this.addresses.some((each) => /^(unix|tcp|tls):/.test(each)) ? this.connect() : Promise.resolve(this.stdio())
   }
 
   async status(): Promise<Status> {
@@ -195,6 +196,7 @@ function controlPath(options: BusOptions, workspace: Workspace): string {
 
 function doorFlag(door: Door, workspace: Workspace): string[] {
   if (door === 'unix') return ['--unix', workspace.path('bus.sock')]
+  if (door === 'tls') return tlsFlags()
   return door === 'tcp' ? ['--tcp', '127.0.0.1:0'] : ['--stdio']
 }
 

@@ -4,6 +4,8 @@
  */
 import { connect, type Socket } from 'node:net'
 import type { Readable, Writable } from 'node:stream'
+import type { ConnectionOptions } from 'node:tls'
+import { dialTls } from './tls.ts'
 import { PATIENCE_MS, sleep, within } from './waiting.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: what a peer says has no type; tests look into it
@@ -166,9 +168,14 @@ export class LineClient {
   }
 }
 
-/** Connects to `unix:PATH` or `tcp:HOST:PORT`. */
+/** Connects to `unix:PATH`, `tcp:HOST:PORT` or `tls:HOST:PORT`. */
 export function connectTo(address: string): Promise<LineClient> {
+  if (address.startsWith('tls:')) return connectTls(address)
   return address.startsWith('unix:') ? connectUnix(address.slice(5)) : connectTcp(address.replace(/^tcp:(\/\/)?/, ''))
+}
+
+export function connectTls(address: string, options: ConnectionOptions = {}): Promise<LineClient> {
+  return opened(dialTls(address, options), 'secureConnect')
 }
 
 export function connectUnix(path: string): Promise<LineClient> {
@@ -181,10 +188,10 @@ export function connectTcp(hostPort: string): Promise<LineClient> {
   return opened(connect({ host, port: Number(hostPort.slice(colon + 1)), allowHalfOpen: true }))
 }
 
-function opened(socket: Socket): Promise<LineClient> {
+function opened(socket: Socket, event = 'connect'): Promise<LineClient> {
   const done = new Promise<LineClient>((resolve, reject) => {
     socket.once('error', reject)
-    socket.once('connect', () => {
+    socket.once(event, () => {
       socket.off('error', reject)
       resolve(new LineClient(socket, socket))
     })

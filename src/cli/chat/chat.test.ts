@@ -37,9 +37,10 @@ describe('a target', () => {
   it.each<[ChatOptions, string[], unknown]>([
     [{ agent: 'a b' }, [], { kind: 'child', command: 'a', args: ['b'] }],
     [{}, ['a', 'b'], { kind: 'child', command: 'a', args: ['b'] }],
-    [{ unix: '/s', pool: 'p' }, [], { kind: 'unix', path: '/s', pool: 'p' }],
-    [{ tcp: 'h:1' }, [], { kind: 'tcp', host: 'h', port: 1, pool: undefined }],
-    [{ tcp: '[::1]:7400' }, [], { kind: 'tcp', host: '::1', port: 7400, pool: undefined }],
+    [{ unix: '/s', pool: 'p' }, [], { kind: 'bus', address: { unix: '/s' }, pool: 'p' }],
+    [{ tcp: 'h:1' }, [], { kind: 'bus', address: { tcp: { host: 'h', port: 1 } }, pool: undefined }],
+    [{ tcp: '[::1]:7400' }, [], { kind: 'bus', address: { tcp: { host: '::1', port: 7400 } } }],
+    [{ tls: 'h:1', ca: 'c' }, [], { kind: 'bus', address: { tls: { host: 'h', port: 1 }, files: { ca: 'c' } } }],
     [{ demo: true }, [], { kind: 'child', args: [expect.stringMatching(/openai.main\.js$/), '--demo'] }],
     [{}, [], { kind: 'child', args: [expect.stringMatching(/openai.main\.js$/), '--demo'] }],
   ])('%j and %j', (options, command, target) => {
@@ -49,7 +50,9 @@ describe('a target', () => {
   it.each<[ChatOptions, string[], string]>([
     [{ agent: 'a', unix: '/s' }, [], '--agent and --unix'],
     [{ demo: true }, ['a'], '--demo and the command after --'],
-    [{ pool: 'p' }, [], '--unix or --tcp'],
+    [{ pool: 'p' }, [], '--unix, --tcp or --tls'],
+    [{ tcp: 'h:1', tls: 'h:1' }, [], '--tcp and --tls'],
+    [{ tcp: 'h:1', ca: 'c' }, [], '--ca goes with --tls'],
     [{ agent: ' ' }, [], 'command line'],
     [{ tcp: 'nowhere' }, [], 'HOST:PORT'],
     [{ tcp: 'h:99999' }, [], 'HOST:PORT'],

@@ -1,14 +1,16 @@
 /**
- * The line to the agent: a child on its pipes, or a socket of a running bus.
+ * The line to the agent: a child on its pipes, or a connection to a running bus.
  *
  * A child runs in its own process group, because Ctrl-C is for the turn and not for the agent.
  * Invariant: after `close` the child and its group are gone.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { connect, type Socket } from 'node:net'
-import { type Duplex, Readable, Writable } from 'node:stream'
+import { Readable, Writable } from 'node:stream'
 import { ndJsonStream, type Stream } from '@agentclientprotocol/sdk'
+import { dial, showAddress } from '../../client/address.ts'
+import { BusConnection } from '../../client/connection.ts'
+import { BusError } from '../../client/errors.ts'
 import { ChatFailure } from './failure.ts'
 import type { Target } from './target.ts'
 
@@ -20,7 +22,7 @@ export interface Connection {
 }
 
 export function openConnection(target: Target): Promise<Connection> {
-  return target.kind === 'child' ? openChild(target) : openSocket(target)
+  return target.kind === 'child' ? openChild(target) : openBus(target)
 }
 
 /** The agent's own way out is the end of its input; then it is told, then made to. */
@@ -59,26 +61,22 @@ function signalGroup(child: ChildProcess, signal: NodeJS.Signals): void {
   }
 }
 
-async function openSocket(target: Exclude<Target, { kind: 'child' }>): Promise<Connection> {
-  const where = target.kind === 'unix' ? target.path : `${target.host}:${target.port}`
-  const socket: Socket = target.kind === 'unix' ? connect(target.path) : connect(target.port, target.host)
-  await once(socket, 'connect').catch((error: Error) => {
-    throw new ChatFailure(`no bus answers at ${where}: ${error.message}; start one with "stdio-bus serve"`, {
-      cause: error,
-    })
+/** A bus that goes is not looked for: the session would be gone with it. */
+async function openBus({ address, pool, token }: Extract<Target, { kind: 'bus' }>): Promise<Connection> {
+  const bus = new BusConnection({ dial: () => dial(address), pool, token, reconnectTimeoutMs: 0 }, {})
+  await bus.open().catch((error: unknown) => {
+    if (!(error instanceof BusError)) throw error
+    const advice = error.code === 'bus_unavailable' ? '; start one with "stdio-bus serve"' : ''
+    throw new ChatFailure(`${error.message}${advice}`, { cause: error })
   })
-  socket.on('error', () => {})
-  if (target.pool !== undefined) {
-    socket.write(`${JSON.stringify({ method: 'bus::open', params: { pool: target.pool } })}\n`)
-  }
   return {
-    stream: toStream(socket, socket),
-    lostReason: () => `the bus at ${where} closed the connection`,
-    close: async () => void socket.destroy(),
+    stream: bus.acp(),
+    lostReason: () => `the bus at ${showAddress(address)} closed the connection`,
+    close: () => bus.close(),
   }
 }
 
-function toStream(output: Writable | Duplex, input: Readable | Duplex): Stream {
-  const bytes = Readable.toWeb(input as Readable) as unknown as ReadableStream<Uint8Array>
-  return ndJsonStream(Writable.toWeb(output as Writable) as unknown as WritableStream<Uint8Array>, bytes)
+function toStream(output: Writable, input: Readable): Stream {
+  const bytes = Readable.toWeb(input) as unknown as ReadableStream<Uint8Array>
+  return ndJsonStream(Writable.toWeb(output) as unknown as WritableStream<Uint8Array>, bytes)
 }

@@ -13,6 +13,7 @@ import {
   RequestError,
   type StopReason,
 } from '@agentclientprotocol/sdk'
+import { reasonOf } from '../../client/errors.ts'
 import type { Connection } from './connection.ts'
 import { ChatFailure } from './failure.ts'
 import { type AskUser, answerPermission } from './permission.ts'
@@ -93,7 +94,8 @@ export class Conversation {
       return await answer
     } catch (error) {
       this.#parts.screen.endTurn()
-      if (error instanceof RequestError) throw refused(error)
+      // That the bus has gone, our own end of the connection says.
+      if (error instanceof RequestError && reasonOf(error) !== 'bus_gone') throw refused(error)
       // The exit of a child is known a moment after the end of its output.
       await new Promise((resolve) => setTimeout(resolve, 50))
       throw new ChatFailure(`${this.#parts.connection.lostReason()} before it answered`, { cause: error })

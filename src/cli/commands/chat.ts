@@ -6,6 +6,7 @@ import { askOnTerminal } from '../chat/permission.ts'
 import { readQuestions } from '../chat/questions.ts'
 import { Screen } from '../chat/screen.ts'
 import { type ChatOptions, chooseTarget, type Target } from '../chat/target.ts'
+import { addReachOptions } from '../reach.ts'
 import { UserMistake } from '../user-mistake.ts'
 import { VERSION } from '../version.ts'
 
@@ -13,22 +14,22 @@ import { VERSION } from '../version.ts'
 const INTERRUPTED = 130
 
 export function addChat(program: Command, argv: readonly string[] = process.argv): void {
-  program
+  const command = program
     .command('chat')
     .description('ask an agent or a pool from the terminal; without a target it is the built-in demo')
     .argument('[question]', 'what to ask; without it you are prompted, or the lines of stdin are asked')
     .argument('[command...]', 'after --: the command of an agent to start')
     .option('--agent <command line>', 'start this agent, like "opencode acp"')
     .option('--unix <path>', 'ask a bus at this Unix socket')
-    .option('--tcp <host:port>', 'ask a bus at this address')
+  addReachOptions(command)
     .option('--pool <name>', 'ask this pool of the bus')
     .option('--demo', 'ask the built-in demo: no key, no network')
     .action(async (question: string | undefined, words: string[], options: ChatOptions) => {
-      const command = afterDashes(argv)
+      const started = afterDashes(argv)
       const operands = [...(question === undefined ? [] : [question]), ...words]
-      const asked = operands.slice(0, operands.length - command.length)
+      const asked = operands.slice(0, operands.length - started.length)
       if (asked.length > 1) throw new UserMistake('put the question in quotes, and a command after --')
-      process.exitCode = await chat(asked[0], chooseTarget(options, command))
+      process.exitCode = await chat(asked[0], chooseTarget(options, started))
     })
 }
 

@@ -4,7 +4,9 @@
  * Exit 0 when the bus would start, 2 when not. It starts nothing.
  */
 import type { Command } from 'commander'
-import { checkMachine } from '../../config/check.ts'
+import { checkAccess } from '../../access/access-check.ts'
+import { checkCertificates } from '../../access/certificate-check.ts'
+import { type CheckContext, checkMachine } from '../../config/check.ts'
 import { byPlace, type Problem } from '../../config/problem.ts'
 import { DEFAULT_FILE, readConfig } from '../../config/read.ts'
 import { formatProblems, formatProblemsJson } from '../../config/report.ts'
@@ -20,7 +22,7 @@ export interface CheckOptions {
 export function addCheck(program: Command): void {
   program
     .command('check')
-    .description('look the configuration over: keys, programs, directories, permissions, variables')
+    .description('look the configuration over: keys, programs, directories, permissions, variables, access')
     .option('--config <path>', `the file to check (default: ./${DEFAULT_FILE})`)
     .option('--json', 'print one JSON document')
     .action(async (_options, command: Command) => {
@@ -46,9 +48,18 @@ export async function check({
 
 async function allProblems(path: string | undefined, environment: NodeJS.ProcessEnv): Promise<readonly Problem[]> {
   const reading = await readConfig(path, { environment })
-  if (reading.ok) return checkMachine({ ...reading, environment })
-  const further = reading.draft === undefined ? [] : await checkMachine({ ...reading.draft, environment })
-  return [...reading.problems, ...further].sort(byPlace)
+  if (reading.ok) return everythingOf({ ...reading, environment }, [])
+  if (reading.draft === undefined) return reading.problems
+  return everythingOf({ ...reading.draft, environment }, reading.problems)
+}
+
+/** Those of the configuration in its order, then those of the access file in its own. */
+async function everythingOf(context: CheckContext, known: readonly Problem[]): Promise<readonly Problem[]> {
+  const access = checkAccess(context)
+  const isOwn = ({ file }: Problem): boolean => file === context.source.file
+  const machine = [...(await checkMachine(context)), ...checkCertificates(context)]
+  const own = [...known, ...machine, ...access.filter(isOwn)].sort(byPlace)
+  return [...own, ...access.filter((problem) => !isOwn(problem))]
 }
 
 function wantsColor(): boolean {

@@ -11,17 +11,17 @@ import type { Socket } from 'node:net'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Command } from 'commander'
-import { type BusAddress, dial, parseAnnounced, parseTcp, showAddress } from '../../client/address.ts'
+import { type BusAddress, dial, parseAnnounced, showAddress } from '../../client/address.ts'
 import { BusError, BusUnavailable } from '../../client/errors.ts'
 import { refuseFirstRequest } from '../../client/first-request.ts'
 import { openHostPipes } from '../../client/host-pipes.ts'
 import { runShim } from '../../client/stdio-shim.ts'
 import { findRunning, runDirectory } from '../../console/running.ts'
+import { UnusableFile } from '../../host/given-file.ts'
+import { addReachOptions, givenToken, namedAddress, type ReachOptions } from '../reach.ts'
 import { UserMistake } from '../user-mistake.ts'
 
-export interface ConnectOptions {
-  readonly unix?: string
-  readonly tcp?: string
+export interface ConnectOptions extends ReachOptions {
   readonly config?: string
   readonly pool?: string
   readonly autostart?: boolean
@@ -32,11 +32,11 @@ const RESTART_GRACE_MS = 3_000
 const PROGRAM = fileURLToPath(new URL('../main.js', import.meta.url))
 
 export function addConnect(program: Command): void {
-  program
+  const command = program
     .command('connect')
     .description('join stdin and stdout to a running bus: the command to give to an editor or an MCP host')
     .option('--unix <path>', 'the Unix socket of the bus (default: the only bus that runs for this user)')
-    .option('--tcp <host:port>', 'the TCP address of the bus')
+  addReachOptions(command)
     .option('--config <path>', 'the bus that runs with this configuration')
     .option('--pool <name>', 'the pool to talk to (default: default_pool of the bus)')
     .option('--autostart', 'start a bus with --config when none runs')
@@ -47,11 +47,12 @@ export function addConnect(program: Command): void {
 
 async function connect(options: ConnectOptions): Promise<number> {
   const find = chooseBus(options)
+  const token = givenToken(options)
   const pipes = openHostPipes()
   try {
-    return await runShim({ dial: find, pool: options.pool }, { ...pipes, say })
+    return await runShim({ dial: find, pool: options.pool, token }, { ...pipes, say })
   } catch (error) {
-    const isMistake = error instanceof UserMistake
+    const isMistake = error instanceof UserMistake || error instanceof UnusableFile
     if (!isMistake && !(error instanceof BusError)) throw error
     if (!isMistake) say(error.message)
     await refuseFirstRequest(error, pipes)
@@ -66,29 +67,19 @@ function say(sentence: string): void {
 
 /** How to reach the bus that was asked for, now and after it has gone. */
 function chooseBus(options: ConnectOptions): (awayMs: number) => Promise<Socket> {
-  if (options.unix !== undefined && options.tcp !== undefined) {
-    throw new UserMistake('--unix and --tcp name two buses: leave one of them out')
-  }
   if (options.autostart && options.config === undefined) {
     throw new UserMistake('--autostart needs --config FILE: the configuration to start the bus with')
   }
   const address = namedAddress(options)
+  if (options.autostart && options.tls !== undefined) {
+    throw new UserMistake('--autostart starts a bus at --unix or --tcp: leave --tls out, or start the bus yourself')
+  }
   const config = options.config === undefined ? undefined : resolve(options.config)
   const reach = address === undefined ? () => reachRunning(config) : () => dial(address)
   if (!options.autostart) return (awayMs) => reach().catch((error) => explain(error, awayMs))
   return async (awayMs) => {
     if (awayMs > 0 && awayMs < RESTART_GRACE_MS) return reach()
     return reach().catch(() => startAndReach(config!, address))
-  }
-}
-
-function namedAddress({ unix, tcp }: ConnectOptions): BusAddress | undefined {
-  if (unix !== undefined) return { unix: resolve(unix) }
-  if (tcp === undefined) return undefined
-  try {
-    return { tcp: parseTcp(tcp) }
-  } catch (cause) {
-    throw new UserMistake(`--tcp: ${(cause as Error).message}`, { cause })
   }
 }
 

@@ -1,8 +1,9 @@
 /** `stdio-bus [serve]`: reads the configuration and runs the bus until it is told to stop. */
 import { resolve } from 'node:path'
 import { type Command, Option } from 'commander'
-import type { BusConfig } from '../../config/bus-config.ts'
-import { readConfig } from '../../config/read.ts'
+import type { BusConfig, Listen } from '../../config/bus-config.ts'
+import type { Problem } from '../../config/problem.ts'
+import { type Read, readConfig } from '../../config/read.ts'
 import { formatProblems } from '../../config/report.ts'
 import { closeInheritedDescriptors } from '../../process/descriptors.ts'
 import { parseTcpAddress } from '../../transports/address.ts'
@@ -18,6 +19,10 @@ interface ServeOptions {
   readonly stdio?: boolean
   readonly unix?: readonly string[]
   readonly tcp?: readonly string[]
+  readonly tls?: readonly string[]
+  readonly cert?: string
+  readonly key?: string
+  readonly clientCa?: string
   readonly control?: string
   readonly allowUnauthenticated?: boolean
   readonly logLevel: LogThreshold
@@ -35,10 +40,14 @@ export function addServe(program: Command): void {
     .option('--stdio', 'one client on stdin and stdout (the default)')
     .option('--unix <path>', 'clients on a Unix socket; may be repeated', collect)
     .option('--tcp <host:port>', 'clients on TCP; port 0 picks one; may be repeated', collect)
+    .option('--tls <host:port>', 'clients on TLS; needs --cert and --key; may be repeated', collect)
+    .option('--cert <file>', 'with --tls: the certificate of the bus, in PEM form')
+    .option('--key <file>', 'with --tls: its key, which nobody else may read')
+    .option('--client-ca <file>', 'with --tls: who signs the certificates that clients must then have')
     .option('--control <path>', 'control socket for status, reload and trace (default: under ~/.stdio-bus/)')
     .option(
       '--allow-unauthenticated',
-      'let TCP listen where other machines can connect: anybody there may use your agents',
+      'let TCP and TLS listen where other machines can connect: anybody there may use your agents',
     )
     .addOption(new Option('--log-level <level>', 'what is logged').choices([...LOG_LEVELS]).default('info'))
     .option('--record <file>', 'write down everything the kernel sees and decides, for stdio-bus replay')
@@ -51,12 +60,15 @@ export function addServe(program: Command): void {
 }
 
 async function serve(options: ServeOptions): Promise<number> {
-  if (options.stdio && (options.unix || options.tcp)) {
-    throw new UserMistake('--stdio takes exactly one client and excludes --unix and --tcp: leave one of them out')
+  if (options.stdio && (options.unix || options.tcp || options.tls)) {
+    throw new UserMistake(
+      '--stdio takes exactly one client and excludes --unix, --tcp and --tls: leave one of them out',
+    )
   }
   const reading = await readConfig(options.config)
-  if (!reading.ok)
-    throw new UserMistake(formatProblems(reading.problems, { color: process.stderr.isTTY === true }).trimEnd())
+  const mistakes = reading.ok ? await mistakesInAccess(reading) : reading.problems
+  if (!reading.ok || mistakes.length > 0)
+    throw new UserMistake(formatProblems(mistakes, { color: process.stderr.isTTY === true }).trimEnd())
   const log = new Log({ level: options.logLevel, isTerminal: process.stderr.isTTY === true })
   return runBus({
     config: reading.config,
@@ -66,6 +78,13 @@ async function serve(options: ServeOptions): Promise<number> {
     resolveAgent: resolveRegistryAgent,
     record: await recordTo(options, log),
   })
+}
+
+/** What is wrong with the access file, and names in `as` that nobody has (contract 9.9, 9.27). */
+async function mistakesInAccess(read: Read): Promise<readonly Problem[]> {
+  if (read.config.access === undefined) return []
+  const { checkAccess } = await import('../../access/access-check.ts')
+  return checkAccess({ ...read, environment: process.env }).filter(({ severity }) => severity === 'error')
 }
 
 /** Most buses record nothing: the recorder is loaded for those that do. */
@@ -80,14 +99,30 @@ async function recordTo({ record, recordPayloads }: ServeOptions, log: Log): Pro
 }
 
 /** Flags replace the file's `listen` (contract 4.1.1). */
-function chooseDoors(options: ServeOptions, config: BusConfig): Doors {
+function chooseDoors(options: ServeOptions, { listen }: BusConfig): Doors {
   const allowUnauthenticated = options.allowUnauthenticated === true
   const unix = (options.unix ?? []).map((path) => ({ path: resolve(path), pool: undefined }))
   const tcp = (options.tcp ?? []).map((address) => ({ ...parseTcpAddress(address), pool: undefined }))
-  if (unix.length + tcp.length > 0) return { stdio: false, unix, tcp, allowUnauthenticated }
-  const { listen } = config
-  if (options.stdio || listen.unix.length + listen.tcp.length === 0) {
-    return { stdio: true, unix: [], tcp: [], allowUnauthenticated }
+  const named = { unix, tcp, tls: tlsDoors(options) }
+  if (isAnyOpen(named)) return { ...named, stdio: false, allowUnauthenticated }
+  if (options.stdio || !isAnyOpen(listen)) return { unix: [], tcp: [], tls: [], stdio: true, allowUnauthenticated }
+  return { ...listen, stdio: false, allowUnauthenticated }
+}
+
+function isAnyOpen({ unix, tcp, tls }: Listen): boolean {
+  return unix.length + tcp.length + tls.length > 0
+}
+
+function tlsDoors({ tls = [], cert, key, clientCa }: ServeOptions): Listen['tls'] {
+  if (tls.length === 0) {
+    const stray = Object.entries({ '--cert': cert, '--key': key, '--client-ca': clientCa }).find(([, path]) => path)
+    if (stray !== undefined) throw new UserMistake(`${stray[0]} goes with --tls HOST:PORT`)
+    return []
   }
-  return { stdio: false, unix: listen.unix, tcp: listen.tcp, allowUnauthenticated }
+  if (cert === undefined || key === undefined) {
+    throw new UserMistake('--tls needs --cert FILE and --key FILE: the certificate of the bus and its key')
+  }
+  const files = { cert: resolve(cert), key: resolve(key), isClientCertOptional: false }
+  const authority = clientCa === undefined ? {} : { clientCa: resolve(clientCa) }
+  return tls.map((address) => ({ ...parseTcpAddress(address), pool: undefined, ...files, ...authority }))
 }

@@ -29,7 +29,8 @@ beforeEach(async () => {
   file = join(folder.path, 'traces.db')
   store = await openTraceStore({ path: file, nowMs: () => NOON_MS })
   store.begin(callStart({ agent: 'queen' }))
-  store.begin(callStart({ callId: 2, parentId: 1, startedAtMs: NOON_MS + 2 }))
+  const caller = { kind: 'agent', principal: 'alice', client: 7, agent: 'queen' } as const
+  store.begin(callStart({ callId: 2, parentId: 1, startedAtMs: NOON_MS + 2, caller }))
   store.end(callEnd({ callId: 2, status: 'error', error: { code: -32603, message: 'it broke' } }))
   store.end(callEnd())
   store.begin(callStart({ traceId: 'second', startedAtMs: NOON_MS + 5_000 }))
@@ -75,6 +76,8 @@ describe.each(['--store', '--control'])('with %s', (way) => {
 
   it.each([
     [['--agent', 'queen'], [TRACE]],
+    [['--caller', 'alice'], [TRACE]],
+    [['--caller', 'bob'], []],
     [['--status', 'completed'], ['second']],
     [['--since', '2s'], ['second']],
     [
@@ -101,6 +104,8 @@ describe.each(['--store', '--control'])('with %s', (way) => {
       /error +-32603: it broke[\s\S]*parent +AIO-TR-20260326-0001#1/,
     )
     expect(JSON.parse(await run('show', `${TRACE}#2`, '--json', ...from())).id).toBe(2)
+    expect(await run('show', `${TRACE}#2`, ...from())).toMatch(/caller +alice, agent queen, client 7\n/)
+    expect(await run('show', TRACE, ...from())).toMatch(/^AIO-TR-20260326-0001 .* by alice /)
   })
 
   it('graph writes SVG, or Mermaid, to a file of the owner', async () => {

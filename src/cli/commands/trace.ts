@@ -7,12 +7,13 @@ import { writeFileSync } from 'node:fs'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { TraceDocument, TraceSummary } from '../../trace/document.ts'
 import type { TailItem } from '../../trace/tail.ts'
+import { readDuration } from '../duration.ts'
+import { addReachOptions, namesDoor, type ReachOptions } from '../reach.ts'
 import { UserMistake } from '../user-mistake.ts'
 import { VERSION } from '../version.ts'
 
-export interface SourceOptions {
+export interface SourceOptions extends ReachOptions {
   readonly control?: string
-  readonly unix?: string
   readonly store?: string
 }
 
@@ -62,6 +63,7 @@ export function addTrace(program: Command, surroundings: Surroundings = terminal
 
   from(trace.command('ls').description('the newest traces'))
     .option('--agent <name>', 'only those in which this agent was called')
+    .option('--caller <name>', 'only those with a call of this principal')
     .addOption(new Option('--status <status>', 'only these').choices(['active', 'error', 'completed']))
     .option('--since <time>', 'an ISO 8601 time, or how long ago: 15m, 2h, 7d')
     .option('--limit <count>', 'how many at most', parseCount)
@@ -87,14 +89,15 @@ export function addTrace(program: Command, surroundings: Surroundings = terminal
 }
 
 function from(command: Command): Command {
-  return command
+  const found = command
     .option('--control <path>', 'the control socket of the bus (default: the only running bus)')
     .option('--unix <path>', 'or a Unix socket it listens on')
-    .option('--store <file>', 'or read this trace store, without a bus')
+  return addReachOptions(found).option('--store <file>', 'or read this trace store, without a bus')
 }
 
 interface ListOptions extends SourceOptions {
   readonly agent?: string
+  readonly caller?: string
   readonly status?: string
   readonly since?: string
   readonly limit?: number
@@ -102,9 +105,9 @@ interface ListOptions extends SourceOptions {
 }
 
 async function list(source: Source, world: Surroundings, options: ListOptions): Promise<void> {
-  const { agent, status, limit } = options
+  const { agent, caller, status, limit } = options
   const since = options.since === undefined ? undefined : readSince(options.since, world.nowMs())
-  const answer = (await source.ask('list', { agent, status, since, limit })) as { traces: TraceSummary[] }
+  const answer = (await source.ask('list', { agent, caller, status, since, limit })) as { traces: TraceSummary[] }
   if (options.json) return world.write(`${JSON.stringify(answer, null, 2)}\n`)
   if (answer.traces.length === 0) return world.write('no traces\n')
   const { renderList } = await import('../../trace/render-list.ts')
@@ -167,10 +170,25 @@ async function known<T>(asked: Promise<T>, traceId: string): Promise<T> {
 }
 
 function openSource(options: SourceOptions): Promise<Source> {
-  const ways = [options.control, options.unix, options.store].filter((way) => way !== undefined)
+  const { control, unix, store, ...reach } = options
+  const ways = [control, unix, store, reach.tcp, reach.tls].filter((way) => way !== undefined)
   if (ways.length > 1)
-    throw new UserMistake('give one of --control, --unix and --store: each names the traces to look at')
-  return options.store === undefined ? busSource(options) : fileSource(options.store)
+    throw new UserMistake('give one of --control, --unix, --tcp, --tls and --store: each names the traces to look at')
+  if (namesDoor(reach)) return doorSource(reach)
+  return store === undefined ? busSource(options) : fileSource(store)
+}
+
+/** As a client sees them that comes through a door. */
+async function doorSource(reach: ReachOptions): Promise<Source> {
+  const { openAsker } = await import('../ask-bus.ts')
+  const asker = await openAsker(reach)
+  return {
+    ask: (method, params) => asker.ask(`bus::traces.${method}`, params),
+    follow: async () => {
+      throw new UserMistake('tail follows a bus over its control socket: leave --tcp and --tls out')
+    },
+    close: () => void asker.close(),
+  }
 }
 
 async function busSource({ control, unix }: SourceOptions): Promise<Source> {
@@ -204,11 +222,9 @@ async function fileSource(path: string): Promise<Source> {
   }
 }
 
-const UNIT_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
-
 function readSince(text: string, nowMs: number): number {
-  const [, count, unit = ''] = /^(\d{1,6})([smhd])$/.exec(text) ?? []
-  if (count !== undefined) return nowMs - Number(count) * (UNIT_MS[unit] ?? 0)
+  const agoMs = readDuration(text)
+  if (agoMs !== undefined) return nowMs - agoMs
   const ms = /^\d{4}-\d\d-\d\d/.test(text) ? Date.parse(text) : Number.NaN
   if (Number.isNaN(ms))
     throw new UserMistake(`--since ${text}: give an ISO 8601 time, or how long ago as 30s, 15m, 2h, 7d`)

@@ -30,6 +30,16 @@ test('what costs too much is told in portions of whole lines, one in a turn, in 
   for (const portion of told) expect(portion.endsWith('\n')).toBe(true)
 })
 
+test('a stream that hands over what it read in smaller chunks has its turns too', async () => {
+  const { stream, told } = read(work)
+  const chunk = `${'x'.repeat(16 * 1024 - 1)}\n`
+  for (let n = 0; n < 20; n++) stream.write(chunk)
+  while (told.length === 0) await nextTurn()
+  expect(told.length).toBeLessThan(5)
+  while (told.length < 20) await nextTurn()
+  expect(told.join('')).toBe(chunk.repeat(20))
+})
+
 test('what waits at the end is told in its turns, and the end after it', async () => {
   const { stream, told, reader } = read(work)
   stream.write(LINES)

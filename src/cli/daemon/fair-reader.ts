@@ -13,6 +13,8 @@ const NEWLINE = 0x0a
 const TURN_MS = 1
 /** Between two reads of one source there is more time than this only if the others had their turn. */
 const TURN_GAP_MS = 0.1
+/** What a stream over another one hands over at once of what it has read: for TLS that is a record. */
+const RECORD_BYTES = 16 * 1024
 /** Less than this is told at once, and its time is not worth measuring. */
 const SMALLEST_PORTION_BYTES = 1024
 
@@ -20,6 +22,8 @@ export class FairReader {
   /** In the place of the one that was given. */
   readonly stream: Duplex
   readonly #take: (bytes: Buffer) => void
+  /** A chunk of this size says that more is waiting. */
+  readonly #fullBytes: number
   /** What is told at once; code that has not run yet is slow, so it begins small. */
   #portionBytes = SMALLEST_PORTION_BYTES
   /** What was read and waits for its turn. */
@@ -40,6 +44,7 @@ export class FairReader {
       const rest = this.#read(chunk)
       if (rest !== undefined) this.#rest = Buffer.from(rest)
     })
+    this.#fullBytes = this.stream === stream ? RECORD_BYTES : READ_BYTES
   }
 
   pause(): void {
@@ -82,7 +87,7 @@ export class FairReader {
       from = end
       atMs = endMs
     } while (from < chunk.length && atMs < endOfTurnMs)
-    if (from < chunk.length || (chunk.length >= READ_BYTES && atMs >= endOfTurnMs)) this.#endTurn()
+    if (from < chunk.length || (chunk.length >= this.#fullBytes && atMs >= endOfTurnMs)) this.#endTurn()
     this.#lastReadMs = atMs
     return from < chunk.length ? chunk.subarray(from) : undefined
   }

@@ -13,7 +13,8 @@ import type { BusConfig } from '../../config/bus-config.ts'
 import { ControlError, type ControlMethods } from '../../console/control-server.ts'
 import type { Action, CallerId } from '../../kernel/events.ts'
 import type { Observed } from '../../kernel/observation.ts'
-import type { PoolSpec } from '../../kernel/vocabulary.ts'
+import type { Rights } from '../../kernel/rights.ts'
+import { LOCAL, type PoolSpec } from '../../kernel/vocabulary.ts'
 import type { WorkerProcess } from '../../process/worker-process.ts'
 import { traceControlMethods } from '../../trace/control-methods.ts'
 import { TrafficObserver } from '../../trace/observer.ts'
@@ -26,6 +27,7 @@ import { absent, type Launches } from './launches.ts'
 import type { Log } from './log.ts'
 import { OddIds } from './odd-ids.ts'
 import { Oneshots } from './oneshot.ts'
+import { namesToolTwice, permissionsOf } from './permissions.ts'
 
 export interface TraceStatus {
   readonly state: 'ok' | 'failed'
@@ -38,7 +40,12 @@ export interface RoomOptions {
   readonly config: BusConfig
   readonly log: Log
   readonly edges: Edges
+  /** What the caller may do; undefined: everything. Without it nobody is asked. */
+  readonly rightsOf?: (from: CallerId) => Rights | undefined
 }
+
+/** Whoever came without a credential. */
+const ANONYMOUS = 'anonymous'
 
 type CallAction = Extract<Action, { do: 'call' }>
 
@@ -64,12 +71,14 @@ export class GatewayRoom {
   readonly #log: Log
   readonly #edges: Edges
   readonly #daemon: Doorway
+  readonly #rightsOf: NonNullable<RoomOptions['rightsOf']>
   #config: BusConfig
   #pools: ReadonlyMap<string, PoolSpec>
   #answerAll: () => void = () => {}
 
-  constructor({ daemon, launches, config, log, edges }: RoomOptions, tracing: Tracing) {
+  constructor({ daemon, launches, config, log, edges, rightsOf }: RoomOptions, tracing: Tracing) {
     this.#tracing = tracing
+    this.#rightsOf = rightsOf ?? (() => undefined)
     this.#log = log
     this.#edges = edges
     this.#daemon = daemon
@@ -101,7 +110,7 @@ export class GatewayRoom {
   }
 
   take(call: CallAction): void {
-    const caller = callerOf(call.from)
+    const caller = callerOf(call.from, this.#permissionsOf(call.from))
     const message = JSON.parse(call.bytes.utf8Slice()) as Record<string, unknown>
     try {
       this.#receive(call, caller, message)
@@ -114,7 +123,17 @@ export class GatewayRoom {
   #receive({ bytes, oddId }: CallAction, caller: Caller, message: Record<string, unknown>): void {
     if (oddId !== undefined) message['id'] = this.#odd.lend(caller.key, oddId)
     if (isNestedTooDeep(bytes)) this.#gateway.refuse(caller, message, fault('too_nested', { limit: MAX_NESTING }))
+    else if (caller.permissions?.areToolsJudged && namesToolTwice(bytes))
+      this.#gateway.refuse(caller, message, fault('not_allowed', { agent: String(message['method']).split('::')[0] }))
     else this.#gateway.receive(caller, message, bytes.length)
+  }
+
+  #permissionsOf(from: CallerId): Pick<Caller, 'permissions'> {
+    const rights = from.kind === 'client' ? this.#rightsOf(from) : undefined
+    if (rights === undefined || from.kind !== 'client') return {}
+    const { principal = LOCAL } = from
+    const names = (): string[] => [...this.#pools.keys(), ...this.#config.agents.map(({ name }) => name)]
+    return { permissions: permissionsOf(rights, { principal: principal === ANONYMOUS ? undefined : principal, names }) }
   }
 
   cancel(from: CallerId, id: string | number): void {
@@ -199,7 +218,8 @@ function poolsOf({ bus }: BusConfig): ReadonlyMap<string, PoolSpec> {
   return new Map(bus.pools.map((pool) => [pool.id, pool]))
 }
 
-function callerOf(from: CallerId): Caller {
+function callerOf(from: CallerId, more: Pick<Caller, 'permissions'> = {}): Caller {
   if (from.kind === 'worker') return { kind: 'worker', key: keyOf(from), pool: from.pool }
-  return { kind: 'client', key: String(from.client), isLocal: from.isLocal }
+  const { client, isLocal, principal = LOCAL } = from
+  return { kind: 'client', key: String(client), isLocal, origin: { principal, client }, ...more }
 }

@@ -4,7 +4,7 @@
  */
 
 import type { Duplex } from 'node:stream'
-import type { BusConfig } from '../../config/bus-config.ts'
+import type { BusConfig, Listen } from '../../config/bus-config.ts'
 import { readConfig } from '../../config/read.ts'
 import { formatProblems } from '../../config/report.ts'
 import { ControlError, type ControlMethods, serveControl } from '../../console/control-server.ts'
@@ -16,6 +16,7 @@ import { Warden } from '../../process/warden.ts'
 import type { ConnectionInfo, Listener } from '../../transports/listener.ts'
 import { openStdio } from '../../transports/stdio.ts'
 import { listenTcp } from '../../transports/tcp.ts'
+import { listenTls } from '../../transports/tls.ts'
 import { listenUnix } from '../../transports/unix.ts'
 import { VERSION } from '../version.ts'
 import { Daemon, type DaemonOptions } from './daemon.ts'
@@ -34,10 +35,8 @@ const NO_TRACES: ControlMethods = Object.fromEntries(
   ['list', 'get', 'stats', 'export', 'tail'].map((method) => [`traces.${method}`, refuseTraces]),
 )
 
-export interface Doors {
+export interface Doors extends Listen {
   readonly stdio: boolean
-  readonly unix: readonly { readonly path: string; readonly pool: PoolId | undefined }[]
-  readonly tcp: readonly { readonly host: string; readonly port: number; readonly pool: PoolId | undefined }[]
   readonly allowUnauthenticated: boolean
 }
 
@@ -137,9 +136,14 @@ class Run {
     const { doors, log } = this.#options
     const door = { onTrouble: (message: string) => log.write('warn', message) }
     for (const { path, pool } of doors.unix) this.#listeners.push(await listenUnix(path, this.#acceptFor(pool), door))
+    const tcp = { ...door, allowUnauthenticated: doors.allowUnauthenticated }
     for (const { host, port, pool } of doors.tcp) {
-      const tcp = { ...door, allowUnauthenticated: doors.allowUnauthenticated }
       this.#listeners.push(await listenTcp({ host, port }, tcp, this.#acceptFor(pool)))
+    }
+    const onExchanged = (message: string): void => log.write('info', message)
+    for (const { host, port, pool, ...files } of doors.tls) {
+      const tls = { ...tcp, ...files, onExchanged }
+      this.#listeners.push(await listenTls({ host, port }, tls, this.#acceptFor(pool)))
     }
   }
 
