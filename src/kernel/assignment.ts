@@ -189,6 +189,7 @@ export class Assignment {
       route.worker = undefined
       router.proceed(route)
     }
+    waiting.reopen(pool.leases)
     if (holder === undefined) return
     worker.holder = undefined
     if (holder.holdings.get(pool.spec.id) === worker) holder.holdings.delete(pool.spec.id)

@@ -440,3 +440,41 @@ it('6.4 what waits for a lease keeps its order when a notification binds the ses
   rig.says(home, { id: 'a', result: {} })
   expect(rig.at(home).map(({ id }) => id)).toEqual(['a', undefined, 1, 2])
 })
+
+it('8.3 who was stopped because the line for a lease was full goes on when what filled it was lost with its worker', () => {
+  const limits = { ...DEFAULT_LIMITS, maxOutputQueueBytes: 300 }
+  const rig = new Rig([{ sharing: 'lease', limits }])
+  rig.send(ANNA, { id: 1, method: 'm', sessionId: 's' })
+  rig.says(0, { id: 1, result: {} })
+  rig.send(BERT, { id: 'b', method: 'm' })
+  rig.send(ANNA, { id: 2, method: 'm', sessionId: 's' })
+  expect(rig.done.at(-1)).toMatchObject({ do: 'pause-client', client: ANNA })
+  rig.send(ANNA, { id: 3, method: 'm' })
+  rig.dies(0)
+  expect(rig.reason(ANNA, 2)).toBe('session_lost')
+  rig.pass(10_000)
+  expect(rig.at(0).at(-1).id).toBe(3)
+})
+
+it('8.1 an array that uses an id that is still owed does not keep back the answer to the request that had it first', () => {
+  const limits = { ...DEFAULT_LIMITS, requestTimeoutMs: 300 }
+  const rig = new Rig([{ protocol: 'mcp', limits }], { limits })
+  const revision = '2025-03-26'
+  const result = { protocolVersion: revision, capabilities: {} }
+  rig.says(0, { id: rig.at(0)[0].id, result })
+  rig.send(ANNA, { id: 0, method: 'initialize', params: { protocolVersion: revision, capabilities: {} } })
+  rig.send(ANNA, { id: 8, method: 'tools/call', params: {} })
+  rig.pass(200)
+  rig.send(ANNA, [
+    { id: 8, method: 'tools/call', params: {} },
+    { id: 9, method: 'tools/call', params: {} },
+  ])
+  rig.pass(100)
+  expect(rig.reason(ANNA, 8)).toBe('request_timeout')
+  const last = rig
+    .at(0)
+    .filter(({ method }) => method === 'tools/call')
+    .slice(-2)
+  for (const { id } of last) rig.says(0, { id, result: {} })
+  expect(rig.all(ANNA).slice(2)).toEqual([{ id: 8, result: {} }, [{ id: 9, result: {} }]])
+})

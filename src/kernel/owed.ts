@@ -260,6 +260,13 @@ export class Owed {
     return undefined
   }
 
+  /** The ids under which the client is owed an answer. */
+  keysOf(client: Client): Set<IdKey> {
+    const keys = new Set<IdKey>()
+    for (let request = client.newest; request !== undefined; request = request.older) keys.add(request.clientKey)
+    return keys
+  }
+
   /** Records the progress token of a request; one that is taken or may be respelled is replaced like an id. */
   lendToken(line: Envelope, field: Field, request: Request): void {
     const key = line.key(field)

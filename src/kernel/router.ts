@@ -135,9 +135,12 @@ export class Router {
   #takeBatch(client: Client, line: Envelope): void {
     const { lines, keys, problem } = unpack(line, FIXED.maxBatchMessages)
     if (problem !== undefined) return this.#board.closeFor(client, 'bad_envelope', 'null', problem)
-    if (keys.length > 0) {
+    // An answer tells its id only: one that is still owed to an earlier request must not wait for the array.
+    const taken = this.#board.core.owed.keysOf(client)
+    const own = keys.filter((key) => !taken.has(key))
+    if (own.length > 0) {
       client.batches ??= new Batches()
-      client.batches.open(keys)
+      client.batches.open(own)
     }
     for (const message of lines) {
       if (client.state !== 'open') return

@@ -59,7 +59,10 @@ const CAUSES: Partial<Record<Reason, Cause>> = {
 export function hasCallLostWorker(world: World, call: CallRecord, atMs: (worker: SimWorker) => number): boolean {
   const { receiver } = call
   if (receiver !== undefined && call.method !== 'help') return atMs(receiver) <= world.nowMs
-  return world.everyWorker.some((worker) => worker.pool === call.agent && isWhile(worker, atMs(worker), call.startedMs))
+  // It may have died unread in the queue of a worker whose pool serves in the place of the agent's own (contract 6.6).
+  return world.everyWorker.some(
+    (worker) => world.mayServe(call.agent, worker.pool) && isWhile(worker, atMs(worker), call.startedMs),
+  )
 }
 
 /** The worker that has read it has ended; or it died unread with one, or one of its pool ended while it waited. */

@@ -224,11 +224,16 @@ function isClosed(core: Core, { owner }: Gate): boolean {
 
 /**
  * Whatever waits, waits in one line, with its bytes: a line holds what its messages hold, a client is charged for all of its
- * own, and every request knows where it is. Nothing of a client that has gone waits anywhere.
+ * own, and every request knows where it is. Nothing of a client that has gone waits anywhere, and nobody is stopped for a
+ * line below half of what it may hold (contract 8.3).
  */
 function inspectWaiting(core: Core): void {
   const heldBytes = new Map<Client, number>()
   for (const line of everyLine(core)) {
+    const hasRoom = line.isEmpty || line.bytes * 2 < line.limitBytes
+    // Who is not listened to any more is stopped anyway.
+    const isAnyStopped = [...line.gate.sources].some(({ isDeaf }) => !isDeaf)
+    demand(!hasRoom || !isAnyStopped, 'goes on', 'somebody is stopped at a line that has room')
     if (line.isEmpty && line.bytes === 0) continue
     let bytes = 0
     for (const route of line.routes) {
