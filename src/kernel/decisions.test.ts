@@ -478,3 +478,24 @@ it('8.1 an array that uses an id that is still owed does not keep back the answe
   for (const { id } of last) rig.says(0, { id, result: {} })
   expect(rig.all(ANNA).slice(2)).toEqual([{ id: 8, result: {} }, [{ id: 9, result: {} }]])
 })
+
+it('A3 a client whose pool another serves for is not led to a worker that was welcomed in another version', () => {
+  const rig = new Rig(
+    [
+      { protocol: 'acp', restart: 'never', fallback: 'q' },
+      { id: 'q', protocol: 'acp' },
+    ],
+    {
+      defaultPool: 'p',
+    },
+  )
+  rig.send(ANNA, { id: 1, method: 'initialize', params: { protocolVersion: 2 } })
+  rig.says(0, { id: 1, result: { protocolVersion: 2 } })
+  rig.send(BERT, { ...INITIALIZE, pool: 'q' })
+  rig.says(1, WELCOME)
+  rig.dies(0)
+  const heardBefore = rig.at(1).length
+  rig.send(ANNA, { id: 2, method: 'session/new', params: {} })
+  expect(rig.reason(ANNA, 2)).toBe('protocol_mismatch')
+  expect(rig.at(1)).toHaveLength(heardBefore)
+})
