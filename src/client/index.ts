@@ -19,6 +19,7 @@ import { BusConnection } from './connection.ts'
 import { RECONNECT_TIMEOUT_MS } from './link.ts'
 import { isToken, readTokenFile, TOKEN_VARIABLE } from './token.ts'
 
+export { UnusableFile } from '../host/given-file.ts'
 export type { BusAddress } from './address.ts'
 export type { BusConnection } from './connection.ts'
 export {

@@ -64,7 +64,7 @@ export function parseSource(file: string, text: string, expected = 'an object wi
     ...(finding.suggestion === undefined ? {} : { suggestion: finding.suggestion }),
   })
   const syntax = errors.map((error) => at(error.offset, [], sentenceFor(error)))
-  const doubles = root === undefined ? [] : duplicateKeys(root, []).map((it) => at(it.offset, it.path, it.finding))
+  const doubles = root === undefined ? [] : duplicateKeys(root).map((it) => at(it.offset, it.path, it.finding))
   return {
     file,
     value: root === undefined ? undefined : plainValue(root, false),
@@ -138,12 +138,13 @@ function keyOf(property: Node): string {
 function plainValue(node: Node, inMap: boolean): unknown {
   if (node.type === 'array') return (node.children ?? []).map((child) => plainValue(child, false))
   if (node.type !== 'object') return node.value
-  const entries = (node.children ?? [])
-    .filter((property) => property.children?.[1] !== undefined)
-    .filter((property) => !isComment(keyOf(property), property.children![1], inMap))
-    .map(
-      (property) => [keyOf(property), plainValue(property.children![1]!, inMap || MAPS.has(keyOf(property)))] as const,
-    )
+  const entries: [string, unknown][] = []
+  for (const property of node.children ?? []) {
+    const key = keyOf(property)
+    const value = property.children?.[1]
+    if (value === undefined || isComment(key, value, inMap)) continue
+    entries.push([key, plainValue(value, inMap || MAPS.has(key))])
+  }
   return Object.fromEntries(entries)
 }
 
@@ -153,24 +154,33 @@ interface Double {
   readonly finding: Omit<Finding, 'path'>
 }
 
-function duplicateKeys(node: Node, path: Path): Double[] {
-  if (node.type === 'array')
-    return (node.children ?? []).flatMap((child, index) => duplicateKeys(child, [...path, index]))
-  if (node.type !== 'object') return []
-  const seen = new Set<string>()
-  return (node.children ?? []).flatMap((property) => {
-    const key = keyOf(property)
-    const value = property.children?.[1]
-    const inside = value === undefined ? [] : duplicateKeys(value, [...path, key])
-    if (isComment(key, value, false)) return []
-    if (!seen.has(key)) return seen.add(key) && inside
-    const finding = {
-      found: `${quote(key)} a second time`,
-      allowed: 'each key once',
-      suggestion: 'remove one of the two',
+function duplicateKeys(root: Node): Double[] {
+  const doubles: Double[] = []
+  const path: (string | number)[] = []
+  const look = (node: Node | undefined, step: string | number): void => {
+    if (node?.children === undefined) return
+    path.push(step)
+    if (node.type === 'object') lookAtKeys(node.children)
+    else for (const [index, child] of node.children.entries()) look(child, index)
+    path.pop()
+  }
+  const lookAtKeys = (properties: readonly Node[]): void => {
+    const seen = new Set<string>()
+    for (const property of properties) {
+      const key = keyOf(property)
+      const value = property.children?.[1]
+      if (isComment(key, value, false)) continue
+      if (seen.has(key)) doubles.push({ offset: property.offset, path: [...path.slice(1), key], finding: second(key) })
+      seen.add(key)
+      look(value, key)
     }
-    return [{ offset: property.offset, path: [...path, key], finding }, ...inside]
-  })
+  }
+  look(root, '')
+  return doubles
+}
+
+function second(key: string): Omit<Finding, 'path'> {
+  return { found: `${quote(key)} a second time`, allowed: 'each key once', suggestion: 'remove one of the two' }
 }
 
 /** Where a finding points: the value or the key at its path, else the nearest thing around it. */

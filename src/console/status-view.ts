@@ -13,6 +13,11 @@ export type Status = Omit<BusSnapshot, 'workers'> & {
   readonly rss_bytes: number
   readonly addresses: readonly string[]
   readonly config: string
+  /** The audit log, and what is wrong with the access file, where there are such. */
+  readonly access?: {
+    readonly audit?: { readonly state: 'ok' | 'failed'; readonly lost: number }
+    readonly problem?: string
+  }
   /** The trace store, where there is one. */
   readonly traces?: { readonly state: 'ok' | 'failed'; readonly dropped: number }
 }

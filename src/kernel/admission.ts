@@ -43,7 +43,6 @@ export class Admission {
   /** Oldest first. */
   readonly #strangers = new Map<Client, Stranger>()
   readonly #openings = new Map<Client, Opening>()
-  readonly #expiries = new Map<Client, Timer>()
 
   constructor(board: Switchboard, poolChoice: PoolChoice, departures: Departures) {
     this.#board = board
@@ -77,9 +76,10 @@ export class Admission {
   /** `bus::open` of somebody who is in: it may choose its pool with its first line, and show a credential at any time. */
   open(client: Client, line: Envelope, isFirst: boolean): boolean {
     const params = paramsOf(line)
-    if (params.token !== undefined) this.#ask(client, line, params, isFirst)
+    const isProof = params.token !== undefined && this.#board.core.spec.hasAccess === true
+    if (isProof) this.#ask(client, line, params, isFirst)
     else if (isFirst) this.#choosePool(client, this.#accept(client, line), params.pool)
-    return isFirst || params.token !== undefined
+    return isFirst || isProof
   }
 
   /** Who is it to the bus? */
@@ -99,8 +99,8 @@ export class Admission {
   }
 
   /** Its credential holds no more: what it is owed is refused, and it goes (contract 9.5). */
-  revoke(client: Client, why: 'revoked' | 'expired'): void {
-    const detail = why === 'expired' ? { why } : undefined
+  revoke(client: Client, isExpired: boolean): void {
+    const detail = isExpired ? { why: 'expired' } : undefined
     this.#tell(client, 'unauthenticated')
     this.#departures.failAll(client, 'unauthenticated', detail)
     this.#board.fail(client, 'null', 'unauthenticated', detail)
@@ -119,7 +119,6 @@ export class Admission {
   forget(client: Client): void {
     this.#settleStranger(client)
     this.#openings.delete(client)
-    this.#cancelExpiry(client)
     this.#board.core.principals.leave(client)
   }
 
@@ -171,12 +170,6 @@ export class Admission {
     if (!core.principals.join(client, identity)) return false
     if (this.#strangers.has(client)) client.splitter.maxLineBytes = core.maxClientLineBytes
     this.#settleStranger(client)
-    this.#cancelExpiry(client)
-    if (identity.untilMs !== undefined)
-      this.#expiries.set(
-        client,
-        core.timers.set(identity.untilMs, () => this.revoke(client, 'expired')),
-      )
     core.actions.push({ do: 'admitted', client: client.id, identity })
     return true
   }
@@ -201,7 +194,7 @@ export class Admission {
     const { name, subject } = client.identity!
     const { role } = client.owner!.rights
     const who = spec.hasAccess ? { principal: name, ...(subject && { subject }), role } : {}
-    const result = { pool: client.pool ?? spec.defaultPool ?? null, ...who }
+    const result = { pool: client.pool ?? this.#poolChoice.unnamedFor(client) ?? null, ...who }
     this.#board.answerRequest(request, `"result":${JSON.stringify(result)}`)
   }
 
@@ -215,12 +208,6 @@ export class Admission {
     if (stranger === undefined) return
     this.#board.core.timers.cancel(stranger.timer)
     this.#strangers.delete(client)
-  }
-
-  #cancelExpiry(client: Client): void {
-    const timer = this.#expiries.get(client)
-    if (timer !== undefined) this.#board.core.timers.cancel(timer)
-    this.#expiries.delete(client)
   }
 }
 

@@ -133,8 +133,11 @@ export class Bus {
       'client-opened': (event) => this.#open(event),
       'client-judged': (event) =>
         this.#withClient(event.client, (client) => this.#router.admission.judged(client, event)),
-      'client-revoked': ({ client }) =>
-        this.#withClient(client, (peer) => this.#router.admission.revoke(peer, 'revoked')),
+      'client-revoked': ({ client, isExpired }) =>
+        this.#withClient(client, (peer) => this.#router.admission.revoke(peer, isExpired)),
+      'audit-changed': ({ isAvailable }) => {
+        this.#core.isAudited = isAvailable
+      },
       'rights-changed': ({ principal, rights }) => this.#router.admission.changeRights(principal, rights),
       'client-received': ({ client, bytes }) => this.#withClient(client, (peer) => this.#flow.receive(peer, bytes)),
       'client-ended': ({ client }) => this.#withClient(client, (peer) => this.#flow.finish(peer)),

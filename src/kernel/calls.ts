@@ -56,6 +56,7 @@ export class Calls {
       const request = this.#board.core.owed.accept(line, client)
       request.isAtGateway = true
       if (line.isOdd(FIELD.id)) request.isOdd = true
+      if (this.#board.core.spec.hasAudit) this.#board.audit.beginCall(request, line)
     }
     client.isCaller = true
     this.#handOn(client, line)

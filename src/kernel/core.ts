@@ -40,6 +40,8 @@ export class Core {
   retainedBytes = 0
   /** Of these, what waits for a worker, a lease or a welcome: only workers make it less. */
   waitingBytes = 0
+  /** Requests may be taken: where they are to be audited, they can be. */
+  isAudited = true
   phase: 'running' | 'draining' | 'flushing' | 'ending' | 'finished' = 'running'
 
   constructor(spec: BusSpec, chance: () => number) {

@@ -69,6 +69,7 @@ export class Departures {
     const { core, waiting } = this.#board
     if (request.route !== undefined) waiting.withdraw(request.route)
     if (isSettled) return core.owed.settle(request)
+    request.outcome = 'client_gone'
     core.owed.disown(request)
     this.#board.tellCancelled(request)
     this.#board.observation.failed(request, faultOf('client_gone'))
@@ -179,6 +180,7 @@ export class Departures {
 
   #fail(request: Request, reason: Reason, detail?: Record<string, unknown>): void {
     const { client, worker } = request
+    request.outcome = reason
     this.#board.core.owed.disown(request)
     this.#board.observation.failed(request, faultOf(reason))
     this.#board.fail(client!, request.idSpelling, reason, detail ?? { pool: worker!.pool.spec.id })

@@ -28,6 +28,17 @@ export type CallerId =
     }
   | ({ readonly kind: 'worker'; readonly pool: PoolId } & WorkerGeneration)
 
+/** What is told to the audit log of a message. */
+export interface Deed {
+  readonly event: 'call' | 'denied'
+  readonly pool: PoolId | undefined
+  readonly method: string
+  readonly tool: string | undefined
+  /** `ok`, `error`, or the reason of a refusal. */
+  readonly outcome: string
+  readonly durationMs: number
+}
+
 /** Why a credential proves nothing. */
 export interface Refusal {
   readonly reason: Reason
@@ -61,7 +72,9 @@ export type BusEvent =
       | { readonly refusal: Refusal }
     ))
   /** The credential of the client holds no more. */
-  | { readonly type: 'client-revoked'; readonly client: ClientId }
+  | { readonly type: 'client-revoked'; readonly client: ClientId; readonly isExpired: boolean }
+  /** What is done can, or cannot, be told to the audit log, without which nothing may be done (contract 9.23). */
+  | { readonly type: 'audit-changed'; readonly isAvailable: boolean }
   /** The principal has other rights from now on. */
   | { readonly type: 'rights-changed'; readonly principal: Principal; readonly rights: Rights }
   /** The client has ended its writing side. */
@@ -120,6 +133,8 @@ export type Action =
   /** The client is, or is no more, whom its credential has proved. */
   | { readonly do: 'admitted'; readonly client: ClientId; readonly identity: Identity }
   | { readonly do: 'turned-away'; readonly client: ClientId; readonly reason: Reason }
+  /** A request of a client has been answered or has ended; or, a message of it was denied. */
+  | ({ readonly do: 'audit'; readonly client: ClientId } & Deed)
   | {
       readonly do: 'log'
       readonly level: LogLevel

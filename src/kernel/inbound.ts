@@ -50,6 +50,7 @@ export class Inbound {
     if (pool === undefined) return
     route.pool = pool
     if (!client.owner!.isUnbound && !this.permission.mayPass(route)) return
+    if (core.spec.hasAudit && !client.isInternal) this.#board.audit.begin(route)
     if (pool.spec.isAioOnly) return this.#board.refuse(route, 'aio_only', { pool: pool.spec.id })
     const { requestTimeoutMs } = pool.spec.limits
     if (requestTimeoutMs > 0 && route.request !== undefined) this.#limit(route.request, requestTimeoutMs)
@@ -86,6 +87,7 @@ export class Inbound {
     const { isUnbound, rights } = client.owner!
     const limit = Math.min(maxPendingPerClient, rights.maxPending ?? maxPendingPerClient)
     if (!isOpen(core.phase, client)) this.#board.fail(client, line.idSpelling(), 'shutting_down')
+    else if (!core.isAudited && !client.isInternal) this.#board.fail(client, line.idSpelling(), 'audit_unavailable')
     else if (client.pendingCount >= limit || (!isUnbound && hasAllPending(client)))
       this.#board.fail(client, line.idSpelling(), 'too_many_pending', { limit })
     else return true
@@ -103,6 +105,7 @@ export class Inbound {
     // A subscription that the bus keeps for all is answered at once; only one that is the request itself runs on.
     if (client === undefined || (worker !== undefined && row?.isLongLived && row.local === undefined)) return
     if (worker === undefined) return this.#board.settle(request, 'request_timeout')
+    request.outcome = 'request_timeout'
     this.#board.core.owed.disown(request)
     this.#board.tellCancelled(request)
     this.#board.observation.failed(request, faultOf('request_timeout'))

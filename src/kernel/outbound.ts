@@ -67,6 +67,7 @@ export class Outbound {
     const request = worker.outstanding.get(key)
     if (request === undefined) return core.drop('unknown_answer')
     const { client } = request
+    if (request.deed !== undefined && line.has(FIELD.error)) request.outcome = 'error'
     core.owed.settle(request)
     if (request.onAnswer !== undefined) return request.onAnswer(line, line.has(FIELD.result))
     this.#board.observation.answered(request, line)

@@ -15,7 +15,7 @@ import { FIXED } from './limits.ts'
 import type { Client, Worker } from './peers.ts'
 import type { Route } from './route.ts'
 import type { Timer, Timers } from './timers.ts'
-import type { SessionId } from './vocabulary.ts'
+import type { PoolId, SessionId } from './vocabulary.ts'
 
 export class Request {
   /** Undefined once the client has gone, cancelled or timed out, and for the bus's own. */
@@ -62,6 +62,10 @@ export class Request {
   declare wantsLog: boolean
   /** Its number in the observation of a traced pool; 0: nobody looks. */
   declare observed: number
+  /** What it is told of as in the audit log, since when, and how it ended. */
+  declare deed: { readonly method: string; readonly tool: string | undefined; readonly sinceMs: number } | undefined
+  declare poolId: PoolId | undefined
+  declare outcome: string
   /** Its answer lists tools, of which its client may see some. */
   declare hidesTools: boolean
   /** The bus's own: who is told of the answer, and whether the worker owes it to somebody who waits. */
@@ -107,6 +111,9 @@ Object.assign(Request.prototype, {
   tokenSpelling: undefined,
   wantsLog: false,
   observed: 0,
+  deed: undefined,
+  poolId: undefined,
+  outcome: 'ok',
   hidesTools: false,
   onAnswer: undefined,
   isAwaited: false,
@@ -142,6 +149,8 @@ export class Owed {
   readonly #timers: Timers
   /** Told of every request at a worker that its client gives up. */
   onDisowned: (request: Request) => void = () => {}
+  /** Told, with its client, of every request that is owed nothing more. */
+  onEnded: ((request: Request, client: Client) => void) | undefined
   #nextAlias = FIRST_ALIAS
   /** What the next request to arrive will have. */
   nextSerial = 0
@@ -285,6 +294,7 @@ export class Owed {
     request.older = undefined
     request.newer = undefined
     client.pendingCount--
+    if (request.deed !== undefined) this.onEnded?.(request, client)
   }
 
   // ---- questions ----

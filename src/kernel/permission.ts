@@ -67,7 +67,7 @@ export class Permission {
 }
 
 /** Undefined: it names none, or nobody can tell which. */
-function toolNamedBy(line: Envelope): string | undefined {
+export function toolNamedBy(line: Envelope): string | undefined {
   if (!line.has(FIELD.params)) return undefined
   let name: string | undefined
   for (const member of membersOf(line.bytes, line.startOf(FIELD.params), line.endOf(FIELD.params))) {

@@ -43,10 +43,16 @@ export class PoolChoice {
       return pool
     }
     if (core.pools.size === 1) for (const pool of core.pools.values()) return pool
-    const pools = this.namesFor(client)
-    if (pools.length === 1) return core.pools.get(pools[0]!)
-    this.#board.refuse(route, 'pool_required', { pools })
+    const only = this.unnamedFor(client)
+    if (only !== undefined) return core.pools.get(only)
+    this.#board.refuse(route, 'pool_required', { pools: this.namesFor(client) })
     return undefined
+  }
+
+  /** Where its messages go that name no pool, if there is no doubt. */
+  unnamedFor(client: Client): PoolId | undefined {
+    const names = this.namesFor(client)
+    return this.#defaultFor(client) ?? (names.length === 1 ? names[0] : undefined)
   }
 
   /** What a caller may not use it is not told of, existing or not (contract 9.18). */

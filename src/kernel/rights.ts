@@ -38,8 +38,7 @@ export interface Identity {
   /** How it was proved. */
   readonly via: string
   readonly rights: Rights
-  /** When its credential ends: by the clock of the bus, and as it is told. */
-  readonly untilMs?: number
+  /** When its credential ends, as it is told. */
   readonly expires?: string
 }
 

@@ -2,6 +2,7 @@
 import type { Core } from './core.ts'
 import type { Facts } from './events.ts'
 import type { WorkerState } from './lifecycle.ts'
+import type { PrincipalRow } from './principals.ts'
 
 export interface WorkerSnapshot {
   readonly id: number
@@ -30,6 +31,19 @@ export interface BusSnapshot {
   readonly lines: { readonly from_clients: number; readonly from_workers: number }
   readonly restarts: number
   readonly clients_total: number
+  /** Where callers are told apart. */
+  readonly principals?: readonly PrincipalSnapshot[]
+}
+
+export interface PrincipalSnapshot {
+  readonly name: string
+  readonly connections: number
+  readonly pending: number
+  readonly refused: number
+}
+
+function takePrincipal({ id, clients, pendingCount, refused }: PrincipalRow): PrincipalSnapshot {
+  return { name: id, connections: clients.size, pending: pendingCount, refused }
 }
 
 export function takeSnapshot(core: Core): BusSnapshot {
@@ -58,5 +72,6 @@ export function takeSnapshot(core: Core): BusSnapshot {
     lines: { from_clients: core.totals.linesFromClients, from_workers: core.totals.linesFromWorkers },
     restarts: core.totals.restarts,
     clients_total: core.totals.clients,
+    ...(core.spec.hasAccess ? { principals: [...core.principals.rows].map(takePrincipal) } : {}),
   }
 }

@@ -7,6 +7,7 @@ import type { Envelope } from '../wire/envelope.ts'
 import { FIELD } from '../wire/fields.ts'
 import { cut, type Edit, replace } from '../wire/splice.ts'
 import type { Assignment } from './assignment.ts'
+import { Audit } from './audit.ts'
 import type { Core } from './core.ts'
 import type { DialectTable } from './dialect-table.ts'
 import type { Dialects } from './dialects.ts'
@@ -44,6 +45,7 @@ export class Switchboard {
   readonly host: RouterHost
   readonly dialects: Dialects
   readonly observation = new Observation(this)
+  readonly audit: Audit
   readonly waiting = new Waiting(this)
   readonly handshakes = new Handshakes(this)
   supervisor!: Supervisor
@@ -56,6 +58,7 @@ export class Switchboard {
     this.flow = flow
     this.host = host
     this.dialects = dialects
+    this.audit = new Audit(core, dialects)
   }
 
   // ---- lines of peers ----
@@ -128,6 +131,7 @@ export class Switchboard {
   /** The caller has no right to what it wants (contract 9.18, 9.19). */
   deny(route: Route, detail: Detail): void {
     route.client.owner!.refused++
+    this.audit.denied(route)
     this.refuse(route, 'not_allowed', detail)
   }
 
@@ -135,6 +139,7 @@ export class Switchboard {
   settle(request: Request, reason: Reason, detail?: Detail): void {
     const { client, route } = request
     if (client === undefined || request.isSettled) return
+    request.outcome = reason
     this.core.owed.settle(request)
     if (request.observed !== 0) this.observation.failed(request, faultOf(reason, detail))
     this.fail(client, request.idSpelling, reason, detail)
@@ -229,6 +234,7 @@ export class Switchboard {
   waive(request: Request): void {
     const { client, worker, route } = request
     if (client === undefined || request.isSettled) return
+    request.outcome = 'cancelled'
     this.core.owed.waive(request)
     this.flow.excuse(client, request.clientKey)
     this.observation.failed(request)

@@ -66,6 +66,8 @@ export interface BusSpec {
   readonly addressing?: Addressing
   /** Callers are told apart, and are told as whom (contract 9). */
   readonly hasAccess?: boolean
+  /** Every request of a client is told of when it has ended (contract 9.23). */
+  readonly hasAudit?: boolean
 }
 
 /**

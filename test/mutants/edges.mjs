@@ -122,7 +122,7 @@ export const EDGES = [
     '4.1.1',
     'doors',
     'cli/commands/serve.ts',
-    'if (options.stdio && (options.unix || options.tcp))',
+    'if (options.stdio && (options.unix || options.tcp || options.tls))',
     'if (options.stdio && options.unix && options.tcp)',
     'stdio and a socket at once',
   ),

@@ -31,7 +31,7 @@ function daemonWith(pool: object, command = process.execPath): Daemon {
 /** A client that asks one thing, hears the answer, and is gone. */
 async function visit(daemon: Daemon): Promise<void> {
   const socket = new Visitor()
-  daemon.accept(socket, { door: 'unix', isLocal: true }, undefined)
+  daemon.accept(socket, { door: 'unix', isLocal: true })
   socket.say('{"id":1,"method":"m"}')
   await socket.heard
   socket.destroy()

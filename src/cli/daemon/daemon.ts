@@ -10,6 +10,7 @@ import { DIALECTS } from '../../dialects/index.ts'
 import { Bus } from '../../kernel/bus.ts'
 import type { Action, BusEvent, CallerId, WorkerGeneration, Write } from '../../kernel/events.ts'
 import type { Observed } from '../../kernel/observation.ts'
+import type { Identity } from '../../kernel/rights.ts'
 import type { BusSnapshot } from '../../kernel/snapshot.ts'
 import type { BusSpec, ClientId, Door, PoolId, WorkerId } from '../../kernel/vocabulary.ts'
 import { WorkerProcess } from '../../process/worker-process.ts'
@@ -39,8 +40,23 @@ export interface CallDesk {
   observed(what: Observed): void
 }
 
-/** What a door says of a connection that it lets in. */
-type Entrance = { readonly door: Door; readonly isLocal: boolean }
+/** Who judges what clients show; see `admissions.ts`. */
+export interface AdmissionDesk {
+  judge(client: ClientId, token: string | undefined): void
+  admitted(client: ClientId, identity: Identity): void
+  turnedAway(client: ClientId, reason: string): void
+  done(deed: Extract<Action, { do: 'audit' }>): void
+  closed(client: ClientId): void
+}
+
+/** What is known of a connection that comes: its door, and who it is or that it must prove it. */
+export interface Entrance {
+  readonly door: Door
+  readonly isLocal: boolean
+  readonly identity?: Identity
+  readonly mustProve?: true
+  readonly from?: string
+}
 
 type Spawn = Extract<Action, { do: 'open-worker' }>
 
@@ -73,6 +89,7 @@ export class Daemon {
   readonly #flushSoon = (): void => this.#flush()
   #nextClient = 1
   #desk: CallDesk | undefined
+  #admissions: AdmissionDesk | undefined
   /** Those who wait for room in the queue towards a caller. */
   readonly #roomWaiters = new Set<{ readonly caller: ClientId | WorkerGeneration; readonly admit: () => void }>()
   #isFlushDue = false
@@ -140,6 +157,11 @@ export class Daemon {
     this.#desk = desk
   }
 
+  /** Whoever comes is judged here. */
+  attachAdmissions(admissions: AdmissionDesk): void {
+    this.#admissions = admissions
+  }
+
   openInternal(pool: PoolId, prefer: WorkerId | undefined, listener: InternalListener): InternalClient {
     const client = this.#nextClient++ as ClientId
     const internal = new InternalClient(client, listener, this.#tell)
@@ -176,12 +198,18 @@ export class Daemon {
       .length
   }
 
-  accept(socket: Duplex, { door, isLocal }: Entrance, pool: PoolId | undefined): void {
+  accept(socket: Duplex, entrance: Entrance, pool?: PoolId, opened?: (client: ClientId) => void): void {
     const client = this.#nextClient++ as ClientId
     const link = new ClientLink(client, socket, this.#tell)
     this.#clients.set(client, link)
-    this.apply({ type: 'client-opened', client, door, isLocal, ...(pool === undefined ? {} : { pool }) })
+    opened?.(client)
+    this.apply({ type: 'client-opened', client, ...entrance, ...(pool === undefined ? {} : { pool }) })
     link.open()
+  }
+
+  /** Without a word. */
+  drop(client: ClientId): void {
+    this.#clients.get(client)?.close('drop')
   }
 
   snapshot(): BusSnapshot {
@@ -224,6 +252,14 @@ export class Daemon {
         return this.#options.log.write(action.level, action.text, action.about)
       case 'finished':
         return this.#options.finished()
+      case 'judge':
+        return this.#admissions?.judge(action.client, action.token)
+      case 'admitted':
+        return this.#admissions?.admitted(action.client, action.identity)
+      case 'turned-away':
+        return this.#admissions?.turnedAway(action.client, action.reason)
+      case 'audit':
+        return this.#admissions?.done(action)
       case 'call':
         return this.#desk?.take(action)
       case 'cancel-call':
@@ -256,7 +292,8 @@ export class Daemon {
   }
 
   #forget(client: ClientId): void {
-    if (!this.#clients.delete(client)) this.#exchanges.delete(client)
+    if (this.#clients.delete(client)) this.#admissions?.closed(client)
+    else this.#exchanges.delete(client)
   }
 
   #admitWaiters(): void {

@@ -1,13 +1,15 @@
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { connect, createServer, type Server, Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Duplex, PassThrough } from 'node:stream'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { connect as connectTls, createServer as createTlsServer, type TLSSocket } from 'node:tls'
 import fc from 'fast-check'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { Authority } from '../../../test/support/certificates.ts'
 import { readByEvents, readLent, type Writer, writeByStream, writerOf } from './handles.ts'
 
 /** The two ways to use a socket; both must behave alike. */
@@ -230,4 +232,55 @@ test('a stream without a handle, one that has been read from and one derived fro
   open.push(far, accepted)
   accepted.pause()
   expect(readLent(accepted, () => {})).toBe(accepted)
+})
+
+describe('a TLS stream', () => {
+  let authority: Authority
+
+  beforeAll(() => {
+    authority = new Authority()
+  })
+  afterAll(() => authority.remove())
+
+  async function joinTls(): Promise<{ near: Duplex; far: TLSSocket; write: Writer; drains: () => number }> {
+    let drains = 0
+    const accepted = new Promise<Duplex>((resolve) => {
+      const files = authority.server()
+      const secure = createTlsServer({ cert: readFileSync(files.cert), key: readFileSync(files.key) }, resolve)
+      server = secure
+    })
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    const { port } = server.address() as { port: number }
+    const far = connectTls({ port, host: '127.0.0.1', ca: readFileSync(authority.ca) })
+    const [near] = await Promise.all([accepted, once(far, 'secureConnect')])
+    open.push(near, far)
+    return { near, far, write: writerOf(near, () => drains++), drains: () => drains }
+  }
+
+  test('what the system has taken is written, without further news of it', async () => {
+    const { far, write, drains } = await joinTls()
+    const received: string[] = []
+    far.on('data', (chunk) => received.push(String(chunk)))
+    expect(write([Buffer.from('one '), Buffer.from('line\n')])).toBe(0)
+    while (received.join('') !== 'one line\n') await nextTurn()
+    expect(write([Buffer.from('another\n')])).toBe(0)
+    while (received.join('') !== 'one line\nanother\n') await nextTurn()
+    expect(drains()).toBe(0)
+  })
+
+  test('what it has not taken is told, and once when it has; nothing is lost', async () => {
+    const { far, write, drains } = await joinTls()
+    expect(write([MUCH])).toBeGreaterThan(0)
+    expect(write([Buffer.from('the last')])).toBeGreaterThan(MUCH.length)
+    expect(drains()).toBe(0)
+    const chunks: Buffer[] = []
+    let bytes = 0
+    far.on('data', (chunk: Buffer) => {
+      chunks.push(chunk)
+      bytes += chunk.length
+    })
+    while (bytes < MUCH.length + 8 || drains() === 0) await nextTurn()
+    expect(Buffer.concat(chunks).equals(Buffer.concat([MUCH, Buffer.from('the last')]))).toBe(true)
+    expect(drains()).toBe(1)
+  })
 })

@@ -34,6 +34,12 @@ interface WriteRequest {
 /** What the runtime's types do not tell of its sockets. */
 type Inner = Socket & { _handle: Handle | null; server?: unknown; _server?: unknown; readonly allowHalfOpen: boolean }
 
+/** The same of its TLS sockets: whether the handshake is done, and the handle below, which holds what was encrypted. */
+interface InnerTls {
+  readonly _secureEstablished?: boolean
+  readonly _handle?: { readonly _parent?: { readonly writeQueueSize?: number } | null } | null
+}
+
 /**
  * From `resume` on `take` is given what comes, until `pause`. The stream that is returned takes the place of the given one,
  * which is of no use any more if they differ.
@@ -53,11 +59,12 @@ export type Writer = (buffers: readonly Buffer[]) => number
 export function writerOf(stream: Writable, onTaken: () => void): Writer {
   const handle = handleOf(stream)
   return handle === undefined || Request === undefined
-    ? writeByStream(stream, onTaken)
+    ? writeByStream(stream, onTaken, () => hasSystemAll(stream))
     : writeByHandle(stream as Inner, handle, onTaken)
 }
 
-export function writeByStream(stream: Writable, onTaken: () => void): Writer {
+/** `hasAll`: a write that nobody was waiting before has reached the system, though the stream says so only later. */
+export function writeByStream(stream: Writable, onTaken: () => void, hasAll = (): boolean => false): Writer {
   let isBehind = false
   // One function for all writes: the runtime then batches its calls.
   const written = (): void => {
@@ -67,15 +74,23 @@ export function writeByStream(stream: Writable, onTaken: () => void): Writer {
   }
   return (buffers) => {
     if (stream.destroyed || stream.writableEnded) return 0
+    const isFirst = stream.writableLength === 0
     if (buffers.length === 1) stream.write(buffers[0], written)
     else {
       stream.cork()
       for (const buffer of buffers) stream.write(buffer, written)
       stream.uncork()
     }
+    if (isFirst && hasAll()) return 0
     isBehind = stream.writableLength > 0
     return stream.writableLength
   }
+}
+
+/** A TLS stream tells of every write a turn later; what it has given on without a rest is known at once. */
+function hasSystemAll(stream: Writable): boolean {
+  const { _secureEstablished: isSecured, _handle: handle } = stream as unknown as InnerTls
+  return isSecured === true && handle?._parent?.writeQueueSize === 0
 }
 
 function handleOf(stream: Duplex | Writable): Handle | undefined {

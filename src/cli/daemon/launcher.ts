@@ -77,7 +77,7 @@ class Launcher {
     process.on('SIGTERM', stop).on('SIGINT', stop)
     process.stdin.once('end', leave).once('close', leave)
     this.#daemon.start()
-    openStdio((socket, info) => this.#daemon.accept(socket, info, undefined))
+    openStdio((socket, { door, isLocal }) => this.#daemon.accept(socket, { door, isLocal }))
     const code = await this.#ended
     await this.#leave()
     process.off('SIGTERM', stop).off('SIGINT', stop)

@@ -16,8 +16,9 @@ import type { Log } from './log.ts'
 import type { Framing } from './worker-link.ts'
 
 /** What the kernel is told of the pools, the little that the programs in them tell included. */
-export function busSpecOf({ bus, launches }: BusConfig): BusSpec {
-  return { ...bus, pools: bus.pools.map((pool) => ({ ...pool, ...traitsOf(pool, launches.get(pool.id)!) })) }
+export function busSpecOf({ bus, launches, access }: BusConfig): BusSpec {
+  const pools = bus.pools.map((pool) => ({ ...pool, ...traitsOf(pool, launches.get(pool.id)!) }))
+  return { ...bus, pools, hasAccess: access !== undefined, hasAudit: access?.audit !== undefined }
 }
 
 function traitsOf({ startTimeoutMs }: PoolSpec, launch: Launch): Partial<PoolSpec> {

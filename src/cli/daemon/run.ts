@@ -4,7 +4,8 @@
  */
 
 import type { Duplex } from 'node:stream'
-import type { BusConfig, Listen } from '../../config/bus-config.ts'
+import { asksForCredentials } from '../../config/admission.ts'
+import type { AccessConfig, BusConfig, Listen } from '../../config/bus-config.ts'
 import { readConfig } from '../../config/read.ts'
 import { formatProblems } from '../../config/report.ts'
 import { ControlError, type ControlMethods, serveControl } from '../../console/control-server.ts'
@@ -19,6 +20,7 @@ import { listenTcp } from '../../transports/tcp.ts'
 import { listenTls } from '../../transports/tls.ts'
 import { listenUnix } from '../../transports/unix.ts'
 import { VERSION } from '../version.ts'
+import { Admissions } from './admissions.ts'
 import { Daemon, type DaemonOptions } from './daemon.ts'
 import { Edges } from './edges.ts'
 import type { GatewayRoom } from './gateway-room.ts'
@@ -65,6 +67,7 @@ class Run {
   readonly #warden: Warden
   readonly #launches: Launches
   readonly #daemon: Daemon
+  readonly #admissions: Admissions
   readonly #edges: Edges
   /** Connections that came before the workers were started. */
   #early: (() => void)[] | undefined = []
@@ -95,9 +98,17 @@ class Run {
       stopAccepting: () => void this.#closeDoors(),
       finished: () => this.#end(0),
     })
+    this.#admissions = new Admissions({
+      log: options.log,
+      tell: (event) => this.#daemon.apply(event),
+      drop: (client) => this.#daemon.drop(client),
+      allowUnauthenticated: options.doors.allowUnauthenticated,
+    })
   }
 
   async untilEnd(): Promise<number> {
+    this.#admissions.adopt(this.#config.access)
+    this.#daemon.attachAdmissions(this.#admissions)
     await Promise.all([this.#launches.learn(this.#config), this.#openRoom(this.#config)])
     // Before anybody can know that the bus is there.
     this.#watchSignals()
@@ -136,7 +147,8 @@ class Run {
     const { doors, log } = this.#options
     const door = { onTrouble: (message: string) => log.write('warn', message) }
     for (const { path, pool } of doors.unix) this.#listeners.push(await listenUnix(path, this.#acceptFor(pool), door))
-    const tcp = { ...door, allowUnauthenticated: doors.allowUnauthenticated }
+    // Who proves who it is may come from anywhere (contract 9.1).
+    const tcp = { ...door, allowUnauthenticated: doors.allowUnauthenticated || asksForCredentials(this.#config.access) }
     for (const { host, port, pool } of doors.tcp) {
       this.#listeners.push(await listenTcp({ host, port }, tcp, this.#acceptFor(pool)))
     }
@@ -181,7 +193,9 @@ class Run {
   }
 
   #take(socket: Duplex, info: ConnectionInfo, pool: PoolId | undefined): true {
-    this.#daemon.accept(socket, info, pool)
+    const { door, isLocal } = info
+    const entrance = { door, isLocal, ...this.#admissions.receive(info) }
+    this.#daemon.accept(socket, entrance, pool, (client) => this.#admissions.opened(client, info))
     return true
   }
 
@@ -234,7 +248,8 @@ class Run {
       ...Object.fromEntries(this.#room?.refused ?? []),
       ...(failures === 0 ? {} : { internal_error: failures }),
     }
-    return this.#room === undefined ? { refused } : { refused, traces: this.#room.status() }
+    const access = this.#config.access === undefined ? {} : { access: this.#admissions.status }
+    return { refused, ...access, ...(this.#room === undefined ? {} : { traces: this.#room.status() }) }
   }
 
   /** Contract 7.5: all or nothing; what cannot change while the bus runs is refused. One at a time. */
@@ -251,11 +266,23 @@ class Run {
     }
     await this.#learn(config)
     await this.#openRoom(config)
+    this.#adoptAccess(config.access)
     this.#config = config
     this.#room?.adopt(config)
     this.#daemon.apply({ type: 'reload', spec: busSpecOf(config) })
     this.#options.log.write('info', 'configuration reloaded', { config: config.file })
     return { reloaded: true, pools: config.bus.pools.map(({ id }) => id) }
+  }
+
+  #adoptAccess(access: AccessConfig | undefined): void {
+    try {
+      this.#admissions.adopt(access)
+    } catch (error) {
+      this.#options.log.write('error', 'reload refused: the access file has problems, the old one stays')
+      this.#admissions.reloaded('refused')
+      throw new ControlError((error as Error).message)
+    }
+    this.#admissions.reloaded('ok')
   }
 
   async #learn(config: BusConfig): Promise<void> {
@@ -294,6 +321,7 @@ class Run {
     await this.#daemon.killAll()
     await this.#closeDoors()
     await this.#room?.close()
+    await this.#admissions.close()
     await this.#control?.close()
     removeRecord(process.pid)
     await this.#daemon.close()

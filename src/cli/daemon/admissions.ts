@@ -1,0 +1,342 @@
+/**
+ * Who is at the doors: judges what they show for the kernel, and tells it when a credential holds no more (contract 9.1 to
+ * 9.5, 9.10, 9.25).
+ *
+ * The kernel asks, waits and obeys; rights are its tables. Here is the world it must not know: the access file, the clock on
+ * the wall, addresses, the issuer, the audit log. No credential is kept, only what it has proved and the digest by which
+ * that can be looked up again.
+ */
+import type { PeerCertificate } from 'node:tls'
+import { isDeepStrictEqual } from 'node:util'
+import { AccessWatch } from '../../access/access-watch.ts'
+import { AuditLog, type AuditStatus } from '../../access/audit.ts'
+import type { AuditEvent } from '../../access/audit-line.ts'
+import { callerOf } from '../../access/caller.ts'
+import type { Identity as Proof, Refusal as Rebuff, Verdict } from '../../access/identity.ts'
+import { Judge } from '../../access/judge.ts'
+import { Principals } from '../../access/principals.ts'
+import { REFUSAL_PAUSE_MS, RefusalLines, SlowedRefusals } from '../../access/refusals.ts'
+import { digestOf } from '../../access/token.ts'
+import type { AccessConfig } from '../../config/bus-config.ts'
+import { formatProblems } from '../../config/report.ts'
+import { isLoopbackHost, readTcpAddress } from '../../host/address.ts'
+import type { Action, BusEvent, Refusal } from '../../kernel/events.ts'
+import type { Identity } from '../../kernel/rights.ts'
+import type { ClientId } from '../../kernel/vocabulary.ts'
+import type { ConnectionInfo } from '../../transports/listener.ts'
+import { UserMistake } from '../user-mistake.ts'
+import type { Entrance } from './daemon.ts'
+import type { Log } from './log.ts'
+
+export interface AdmissionsOptions {
+  readonly log: Log
+  readonly tell: (event: BusEvent) => void
+  /** Closes a connection without a word. */
+  readonly drop: (client: ClientId) => void
+  /** Whoever proves nothing may come through any door. */
+  readonly allowUnauthenticated: boolean
+}
+
+/** Somebody at a door. */
+interface Visitor {
+  readonly door: string
+  readonly peer: string
+  /** What its credential has proved, and what it proves while the kernel has not said yes to it. */
+  proof: Proof | undefined
+  shown: Proof | undefined
+  /** By which a token is looked up again. */
+  digest: string | undefined
+  shownDigest: string | undefined
+}
+
+/** The file is looked at as often, and a connection outlives its credential by no more. */
+const LOOK_MS = 500
+const UNAUTHENTICATED: Verdict = { refusal: { reason: 'unauthenticated' } }
+
+export class Admissions {
+  readonly #options: AdmissionsOptions
+  readonly #judge: Judge
+  readonly #visitors = new Map<ClientId, Visitor>()
+  readonly #slowed = new SlowedRefusals(() => performance.now())
+  readonly #lines = new RefusalLines(() => performance.now())
+  readonly #timer: NodeJS.Timeout
+  #principals = Principals.NONE
+  #config: AccessConfig | undefined
+  #watch: AccessWatch | undefined
+  #audit: AuditLog | undefined
+  #isAudited = true
+  #problem: string | undefined
+
+  constructor(options: AdmissionsOptions) {
+    this.#options = options
+    this.#judge = new Judge({ onState: (state) => options.log.write('info', String(state)) })
+    this.#timer = setInterval(() => this.#look(), LOOK_MS).unref()
+  }
+
+  /** From now on this holds; a file that cannot be used is the mistake of whoever starts the bus, and changes nothing later. */
+  adopt(config: AccessConfig | undefined): void {
+    const before = this.#watch
+    this.#watch = this.#open(config?.file)
+    before?.close()
+    this.#config = config
+    this.#openAudit(config?.audit)
+    this.#hold()
+  }
+
+  /** How somebody who comes through this door is received. */
+  receive({ door, listener, peer, secured }: ConnectionInfo): Pick<Entrance, 'identity' | 'mustProve' | 'from'> {
+    if (door === 'unix' || door === 'stdio') return {}
+    const from = hostOf(peer)
+    const verdict = secured === undefined ? this.#unproved(listener) : UNAUTHENTICATED
+    return 'identity' in verdict ? { identity: this.#identityOf(verdict.identity), from } : { mustProve: true, from }
+  }
+
+  /** The kernel knows of it now. */
+  opened(client: ClientId, { door, listener, peer, secured }: ConnectionInfo): void {
+    const visitor: Visitor = {
+      door,
+      peer,
+      proof: undefined,
+      shown: undefined,
+      digest: undefined,
+      shownDigest: undefined,
+    }
+    this.#visitors.set(client, visitor)
+    secured?.then(
+      (certificate) => this.#secured(client, certificate, listener),
+      () => {},
+    )
+  }
+
+  closed(client: ClientId): void {
+    const visitor = this.#visitors.get(client)
+    this.#visitors.delete(client)
+    if (visitor?.proof !== undefined) this.#write({ event: 'close', client, ...aboutOf(visitor) })
+  }
+
+  /** The kernel asks what a client shows; without a token it has shown nothing where something must be shown. */
+  judge(client: ClientId, token: string | undefined): void {
+    const verdict = token === undefined ? UNAUTHENTICATED : this.#judge.ofToken(token)
+    const digest = token === undefined ? undefined : digestOf(token)
+    if (!(verdict instanceof Promise)) return this.#answer(client, verdict, digest)
+    verdict.then(
+      (told) => this.#answer(client, told, digest),
+      () => this.#answer(client, UNAUTHENTICATED, digest),
+    )
+  }
+
+  admitted(client: ClientId, identity: Identity): void {
+    const visitor = this.#visitors.get(client)
+    if (visitor === undefined) return
+    visitor.proof = visitor.shown ?? {
+      principal: identity.name,
+      rights: identity.rights,
+      via: identity.via as Proof['via'],
+    }
+    visitor.digest = visitor.shownDigest
+    this.#write({ event: 'open', client, ...aboutOf(visitor), outcome: 'ok' })
+  }
+
+  turnedAway(client: ClientId, reason: string): void {
+    const unwritten = this.#lines.take()
+    if (unwritten === undefined) return
+    const visitor = this.#visitors.get(client)
+    const more = unwritten === 0 ? {} : { unwritten }
+    this.#options.log.write('warn', 'a client was turned away', { client, reason, peer: visitor?.peer, ...more })
+    this.#write({ event: 'refused', client, ...aboutOf(visitor), outcome: 'refused', reason })
+  }
+
+  /** A message of a client has been answered or denied. */
+  done({ client, event, pool, method, tool, outcome, durationMs }: Extract<Action, { do: 'audit' }>): void {
+    const isPlain = outcome === 'ok' || outcome === 'error'
+    const result = isPlain ? { outcome } : { outcome: event === 'denied' ? 'denied' : 'refused', reason: outcome }
+    const about = aboutOf(this.#visitors.get(client))
+    this.#write({ event, client, ...about, pool, method, tool, ...result, durationMs })
+  }
+
+  reloaded(outcome: 'ok' | 'refused'): void {
+    this.#write({ event: 'reload', outcome })
+  }
+
+  reopenAudit(): void {
+    this.#audit?.reopen()
+  }
+
+  /** What a worker that is started for this principal gets (contract 9.22). */
+  environmentOf(name: string, pool: string): Record<string, string> {
+    return this.#principals.environmentOf(name, pool)
+  }
+
+  get status(): { readonly audit?: AuditStatus; readonly problem?: string } {
+    return {
+      ...(this.#audit === undefined ? {} : { audit: this.#audit.status }),
+      ...(this.#problem === undefined ? {} : { problem: this.#problem }),
+    }
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#timer)
+    this.#watch?.close()
+    this.#judge.close()
+    await this.#audit?.close()
+  }
+
+  // ---- credentials ----
+
+  #secured(client: ClientId, certificate: PeerCertificate | undefined, listener: string): void {
+    const proved = certificate === undefined ? undefined : this.#judge.ofCertificate(certificate)
+    const verdict = proved ?? this.#unproved(listener)
+    // Whoever has proved nothing and may not come like that shows a token next.
+    if (proved === undefined && 'refusal' in verdict) return
+    this.#answer(client, verdict, undefined)
+  }
+
+  /** Nobody in particular: where only this machine can come, or where that is wanted in so many words (contract 9.1). */
+  #unproved(listener: string): Verdict {
+    const address = readTcpAddress(listener.replace(/^[a-z]+:/, ''))
+    const isLoopback = typeof address === 'object' && isLoopbackHost(address.host)
+    return isLoopback || this.#options.allowUnauthenticated ? this.#judge.anonymous() : UNAUTHENTICATED
+  }
+
+  #answer(client: ClientId, verdict: Verdict, digest: string | undefined): void {
+    const visitor = this.#visitors.get(client)
+    if (visitor === undefined) return
+    if ('identity' in verdict) {
+      visitor.shown = verdict.identity
+      visitor.shownDigest = digest
+      return this.#options.tell({ type: 'client-judged', client, identity: this.#identityOf(verdict.identity) })
+    }
+    const tell = (): void => {
+      if (this.#visitors.has(client))
+        this.#options.tell({ type: 'client-judged', client, refusal: refusalOf(verdict.refusal) })
+    }
+    const pace = digest === undefined ? 'at_once' : this.#slowed.paceFor(hostOf(visitor.peer))
+    if (pace === 'at_once') tell()
+    else if (pace === 'after_pause') setTimeout(tell, REFUSAL_PAUSE_MS).unref()
+    else this.#options.drop(client)
+  }
+
+  #identityOf(proof: Proof): Identity {
+    const { principal, subject, via, rights, expiresAtMs } = proof
+    return {
+      principal: callerOf(proof),
+      name: principal,
+      ...(subject === undefined ? {} : { subject }),
+      via,
+      rights,
+      ...(expiresAtMs === undefined ? {} : { expires: new Date(expiresAtMs).toISOString() }),
+    }
+  }
+
+  // ---- the access file ----
+
+  #open(file: string | undefined): AccessWatch | undefined {
+    if (file === undefined) {
+      this.#principals = Principals.NONE
+      return undefined
+    }
+    const start = AccessWatch.start({
+      file,
+      environment: process.env,
+      onChange: (principals) => this.#changed(principals),
+      onTrouble: (problems) => this.#failed(formatProblems(problems)),
+    })
+    if (!start.ok) throw new UserMistake(formatProblems(start.problems).trimEnd())
+    this.#principals = start.principals
+    return start.watch
+  }
+
+  #changed(principals: Principals): void {
+    this.#principals = principals
+    this.#problem = undefined
+    this.#options.log.write('info', 'the access file has changed, and holds', { principals: principals.names().length })
+    this.#write({ event: 'access', outcome: 'ok' })
+    this.#hold()
+  }
+
+  #failed(problem: string): void {
+    this.#problem = problem.trimEnd()
+    this.#options.log.write('error', `the access file has problems, the old rights stay:\n${this.#problem}`)
+    this.#write({ event: 'access', outcome: 'refused', reason: 'the file has problems' })
+  }
+
+  /** What was judged before is judged by what holds now. */
+  #hold(): void {
+    this.#judge.adopt(this.#principals, this.#config)
+    const told = new Set<string>()
+    for (const [client, visitor] of [...this.#visitors]) {
+      const { proof, digest } = visitor
+      if (proof === undefined || proof.via === 'local') continue
+      const verdict = this.#judge.stillHolds(proof, digest)
+      if ('refusal' in verdict) {
+        this.#revoke(client, visitor, verdict.refusal.why === 'expired')
+        continue
+      }
+      visitor.proof = verdict.identity
+      const principal = callerOf(verdict.identity)
+      if (told.has(principal) || isDeepStrictEqual(proof.rights, verdict.identity.rights)) continue
+      told.add(principal)
+      this.#options.tell({ type: 'rights-changed', principal, rights: verdict.identity.rights })
+    }
+  }
+
+  #look(): void {
+    const nowMs = Date.now()
+    for (const [client, visitor] of [...this.#visitors])
+      if (visitor.proof?.expiresAtMs !== undefined && visitor.proof.expiresAtMs <= nowMs)
+        this.#revoke(client, visitor, true)
+    this.#lookAtAudit()
+  }
+
+  #revoke(client: ClientId, visitor: Visitor, isExpired: boolean): void {
+    visitor.proof = undefined
+    this.#options.tell({ type: 'client-revoked', client, isExpired })
+  }
+
+  // ---- the audit log ----
+
+  #openAudit(settings: AccessConfig['audit']): void {
+    if (settings === undefined) {
+      void this.#audit?.close()
+      this.#audit = undefined
+    } else if (this.#audit === undefined) {
+      const log = this.#options.log
+      this.#audit = new AuditLog({ ...settings, log: (level, text, about) => log.write(level, text, { ...about }) })
+    } else this.#audit.reopen(settings)
+    this.#lookAtAudit()
+  }
+
+  #write(event: AuditEvent): void {
+    if (this.#audit === undefined) return
+    this.#audit.write(event)
+    if (this.#audit.isAvailable !== this.#isAudited) this.#lookAtAudit()
+  }
+
+  #lookAtAudit(): void {
+    const isAvailable = this.#audit?.isAvailable ?? true
+    if (isAvailable === this.#isAudited) return
+    this.#isAudited = isAvailable
+    this.#options.tell({ type: 'audit-changed', isAvailable })
+  }
+}
+
+function aboutOf(visitor: Visitor | undefined): Partial<AuditEvent> {
+  if (visitor === undefined) return {}
+  const { door, peer, proof, shown } = visitor
+  const { principal, subject, via, credential } = proof ?? shown ?? {}
+  return { door, peer, principal, subject, via, credential }
+}
+
+function refusalOf({ reason, why, retryAfterMs }: Rebuff): Refusal {
+  const detail = {
+    ...(why === undefined ? {} : { why }),
+    ...(retryAfterMs === undefined ? {} : { retry_after_ms: retryAfterMs }),
+  }
+  return Object.keys(detail).length === 0 ? { reason } : { reason, detail }
+}
+
+/** The address alone: ports change with every connection. */
+function hostOf(peer: string): string {
+  const address = readTcpAddress(peer)
+  return typeof address === 'object' ? address.host : peer
+}
