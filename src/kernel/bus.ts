@@ -335,7 +335,7 @@ export class Bus {
       retired.push(pool)
     }
     for (const pool of spec.pools) if (!this.#core.pools.has(pool.id)) this.#supervisor.addPool(pool)
-    for (const pool of retired) {
+    for (const pool of retired.flatMap(({ family }) => family)) {
       const successor = this.#core.pools.get(pool.spec.id)
       if (successor !== undefined) this.#router.poolSucceeded(pool, successor)
       this.#supervisor.retirePool(pool)

@@ -124,7 +124,13 @@ export type Action =
   | ({ readonly do: 'pause-worker' | 'resume-worker' } & WorkerGeneration)
   /** `flush`: end the writing side once all is written; `drop`: at once. */
   | { readonly do: 'close-client'; readonly client: ClientId; readonly how: 'flush' | 'drop' }
-  | ({ readonly do: 'open-worker'; readonly pool: PoolId; readonly revision: string } & WorkerGeneration)
+  /** `principal` is the name of the one for whom it is started, and whose environment it gets; left out: anybody's. */
+  | ({
+      readonly do: 'open-worker'
+      readonly pool: PoolId
+      readonly revision: string
+      readonly principal?: string
+    } & WorkerGeneration)
   /** `end`: it is asked to; `kill`: it is made to; `clear`: whatever is left of it. */
   | ({ readonly do: 'close-worker'; readonly how: 'end' | 'kill' | 'clear' } & WorkerGeneration)
   | { readonly do: 'stop-accepting' }

@@ -8,12 +8,16 @@
 import { FIXED } from './limits.ts'
 import type { Client } from './peers.ts'
 import type { Pool } from './pools.ts'
-import { type Identity, LOCAL_IDENTITY, mayUsePool, type Rights } from './rights.ts'
+import { type Identity, LOCAL_IDENTITY, matchesAny, mayUsePool, type Rights } from './rights.ts'
 import type { PoolId, Principal } from './vocabulary.ts'
 
 export class PrincipalRow {
   readonly id: Principal
+  /** Whose rights and environment it has. */
+  readonly name: string
   readonly clients = new Set<Client>()
+  /** Its branches, by the pool that they belong to (contract 9.22). */
+  readonly branches = new Map<Pool, Pool>()
   /** How often it was refused something that it has no right to. */
   refused = 0
   #rights: Rights
@@ -23,8 +27,9 @@ export class PrincipalRow {
   #left: number
   #leftAtMs: number
 
-  constructor(id: Principal, rights: Rights, nowMs: number) {
-    this.id = id
+  constructor({ principal, name, rights }: Identity, nowMs: number) {
+    this.id = principal
+    this.name = name
     this.#rights = rights
     this.#left = rights.rate?.count ?? 0
     this.#leftAtMs = nowMs
@@ -47,6 +52,11 @@ export class PrincipalRow {
     const isBounded = (tools ?? rate ?? maxPending ?? environmentFor) !== undefined
     this.#isUnbound = role !== 'observer' && pools.includes('*') && !isBounded
     if (rate !== undefined) this.#left = Math.min(this.#left, rate.count)
+  }
+
+  /** Workers that are started for it in this pool have variables of its own. */
+  hasEnvironmentIn(pool: PoolId): boolean {
+    return matchesAny(this.#rights.environmentFor ?? [], pool)
   }
 
   mayName(pool: PoolId): boolean {
@@ -136,11 +146,11 @@ export class Principals {
     }
   }
 
-  #rowOf({ principal, rights }: Identity): PrincipalRow {
-    const known = this.#rows.get(principal)
+  #rowOf(identity: Identity): PrincipalRow {
+    const known = this.#rows.get(identity.principal)
     if (known !== undefined) return known
-    const row = new PrincipalRow(principal, rights, this.#nowMs())
-    this.#rows.set(principal, row)
+    const row = new PrincipalRow(identity, this.#nowMs())
+    this.#rows.set(row.id, row)
     return row
   }
 }

@@ -101,7 +101,7 @@ export class Router {
   }
 
   workerLeft(pool: Pool): void {
-    this.#board.assignment.keepSpares(pool)
+    this.#board.assignment.workerLeft(pool)
   }
 
   // ---- from a client ----

@@ -14,7 +14,7 @@ import type { AuditEvent } from '../../access/audit-line.ts'
 import { callerOf } from '../../access/caller.ts'
 import type { Identity as Proof, Refusal as Rebuff, Verdict } from '../../access/identity.ts'
 import { Judge } from '../../access/judge.ts'
-import { Principals } from '../../access/principals.ts'
+import { environmentFor, Principals } from '../../access/principals.ts'
 import { REFUSAL_PAUSE_MS, RefusalLines, SlowedRefusals } from '../../access/refusals.ts'
 import { digestOf } from '../../access/token.ts'
 import type { AccessConfig } from '../../config/bus-config.ts'
@@ -173,6 +173,7 @@ export class Admissions implements Reception {
 
   /** What a worker that is started for this principal gets (contract 9.22). */
   environmentOf(name: string, pool: string): Record<string, string> {
+    if (name === 'anonymous') return environmentFor(this.#config?.anonymousEnvironment ?? {}, pool)
     return this.#principals.environmentOf(name, pool)
   }
 

@@ -27,8 +27,11 @@ import { type Framing, WorkerLink } from './worker-link.ts'
 /** Starts a process; `failed` on what it returns tells why it could not. */
 export type Start = () => WorkerProcess
 
-/** Starts the process of a pool's worker, or brings its program first; a rejection tells why it cannot be had. */
-export type Launcher = (pool: PoolId, revision: string) => WorkerProcess | Promise<Start>
+/**
+ * Starts the process of a pool's worker, for this principal if one is named, or brings its program first; a rejection tells
+ * why it cannot be had.
+ */
+export type Launcher = (pool: PoolId, revision: string, principal?: string) => WorkerProcess | Promise<Start>
 
 /** Who takes what is not routed; see `gateway-room.ts`. */
 export interface CallDesk {
@@ -322,8 +325,8 @@ export class Daemon {
   }
 
   #spawn(spawn: Spawn): void {
-    const { worker, generation, pool, revision } = spawn
-    const launched = this.#options.launch(pool, revision)
+    const { worker, generation, pool, revision, principal } = spawn
+    const launched = this.#options.launch(pool, revision, principal)
     if (launched instanceof WorkerProcess) return this.#join(spawn, launched)
     const pending = new PendingWorker(worker, generation, this.#tell)
     this.#workers.set(worker, pending)

@@ -97,7 +97,11 @@ class Run {
     this.#launches = new Launches(this.#warden, options.resolveAgent, options.log)
     this.#daemon = new Daemon(busSpecOf(options.config), {
       log: options.log,
-      launch: (_pool, revision) => this.#launches.launch(revision),
+      launch: (pool, revision, principal) =>
+        this.#launches.launch(
+          revision,
+          principal === undefined ? {} : this.#admissions?.environmentOf(principal, pool),
+        ),
       framing: (revision) => this.#launches.framing(revision),
       record: options.record,
       administer: (asked) => void this.#administer(asked),
