@@ -8,7 +8,7 @@ import { connectTcp, type LineClient } from '../support/line-client.ts'
 import { config, pool } from '../support/pools.ts'
 import { tlsFlags } from '../support/tls.ts'
 import { eventually } from '../support/waiting.ts'
-import { NOT_ALLOWED, type House, sharedHouse, STRANGE, startHouse, UNKNOWN } from './access-harness.ts'
+import { type House, NOT_ALLOWED, STRANGE, sharedHouse, startHouse, UNKNOWN } from './access-harness.ts'
 
 const CALL = { jsonrpc: '2.0', id: 1, method: 'm' }
 const SECRET = 'a-word-of-a-stranger'
@@ -125,6 +125,19 @@ describe('9.3 the first line', () => {
     expect(await open('other', 'bob')).toMatchObject(NOT_ALLOWED)
     expect(await open('bad', STRANGE)).toMatchObject(UNKNOWN)
     expect(await client.ask({ id: 'who', method: 'bus::whoami' })).toMatchObject({ result: { principal: 'alice' } })
+  })
+
+  test('9.3 the line after the one that let it in is a later one', async () => {
+    verifies('9.3-later')
+    const other = await house().enter('alice')
+    const bob = { id: 1, method: 'bus::open', params: { token: house().tokens['bob'] } }
+    expect(await other.ask(bob)).toMatchObject(NOT_ALLOWED)
+    expect(await other.ask({ id: 'who', method: 'bus::whoami' })).toMatchObject({ result: { principal: 'alice' } })
+    const named = await house().enter('alice', { pool: 'echo' })
+    expect(await named.ask({ id: 1, method: 'bus::open', params: { pool: 'logging' } })).toMatchObject({
+      error: { data: { reason: 'unknown_method' } },
+    })
+    expect(await named.ask(CALL)).toMatchObject({ result: { method: 'm' } })
   })
 
   test('9.1 on a Unix socket nobody needs a token, and a good one counts, and a bad one is refused', async () => {

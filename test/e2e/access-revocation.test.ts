@@ -52,7 +52,10 @@ describe('9.5 the end of a credential', () => {
     client.send({ id: 1, method: 'm' })
     const last = await client.untilClosed()
     const lateMs = Date.now() - expiresAtMs
-    expect(last).toMatchObject([{ id: 1, error: { data: { reason: 'unauthenticated', why: 'expired' } } }, { id: null }])
+    expect(last).toMatchObject([
+      { id: 1, error: { data: { reason: 'unauthenticated', why: 'expired' } } },
+      { id: null },
+    ])
     expect(lateMs).toBeGreaterThanOrEqual(0)
     expect(await extended.ask({ id: 2, method: 'm' })).toMatchObject({ result: {} })
     const [, again] = await house.present(short)
