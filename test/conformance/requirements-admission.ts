@@ -25,8 +25,16 @@ export const ADMISSION = {
   '9.10-sessions-end': 'sessions in a pool that was lost end',
   '9.10-reload': 'a reload that brings or takes access holds for those who are in; a mistaken one changes nothing',
 
-  '9.18-pools': 'a pool that no pattern matches is not_allowed, existing or not, in bus::open too; no worker hears of it',
+  '9.18-pools':
+    'a pool that no pattern matches is not_allowed, existing or not, in bus::open too; no worker hears of it',
   '9.18-named-pools': 'errors name allowed pools only; the only pool is among them',
+
+  '9.19-called':
+    'with tools, tools/call is judged by the value of its name, by pool where a pattern says so; deny wins',
+  '9.19-refused':
+    'a name that is missing, twice there, no string or not allowed is refused; the worker sees none of it',
+  '9.20-equal-ids': 'answers to tools/list are found by their request: equal ids never mix',
+  '9.20-host': 'an official MCP host lists and calls what it may, and no more',
 
   '9.24-status': 'status tells of every principal its connections, pending and refused',
 } as const

@@ -51,21 +51,28 @@ describe('9.18 pools', () => {
     expect(await client.ask({ id: 1, method: 'm' })).toMatchObject({ result: { method: 'm' } })
   })
 
-  test.each(['nobody', 'case'])('9.18 %s may use nothing: an empty list is nothing, case and the whole name count', async (who) => {
-    verifies('9.18-pools')
-    for (const name of ['coder', 'tools-a', 'secret']) {
-      const [, answer] = await house().present(who, { pool: name })
-      expect(answer).toMatchObject(NOT_ALLOWED)
-    }
-    const client = await house().enter(who)
-    expect(await client.ask({ id: 1, method: 'm' })).toHaveProperty('error')
-  })
+  test.each(['nobody', 'case'])(
+    '9.18 %s may use nothing: an empty list is nothing, case and the whole name count',
+    async (who) => {
+      verifies('9.18-pools')
+      for (const name of ['coder', 'tools-a', 'secret']) {
+        const [, answer] = await house().present(who, { pool: name })
+        expect(answer).toMatchObject(NOT_ALLOWED)
+      }
+      const client = await house().enter(who)
+      expect(await client.ask({ id: 1, method: 'm' })).toHaveProperty('error')
+    },
+  )
 
   test('9.18 nothing of what was refused has reached a worker', async () => {
     verifies('9.18-pools')
     const boss = await house().enter('boss', { pool: 'secret' })
     await boss.ask({ id: 1, method: 'after-all' })
-    expect(house().workspace.lines('secret-heard').map((line) => JSON.parse(line).method)).toEqual(['after-all'])
+    expect(
+      house()
+        .workspace.lines('secret-heard')
+        .map((line) => JSON.parse(line).method),
+    ).toEqual(['after-all'])
   })
 
   test('9.6 an observer sends no message to a worker, in its pools either', async () => {
