@@ -331,9 +331,9 @@ function isFree({ client, session, row }: Route): boolean {
 }
 
 /** The protocol version of a message: the one it asks for, as far as the pool knows it, or that of its client. */
-export function versionOf({ client, pool, dialect, row, line }: Route): number | undefined {
+export function versionOf({ client, pool, dialect, row, line, introducedBy }: Route): number | undefined {
   if (dialect?.table.singleHandshakeFrom === undefined) return undefined
-  const introduction = client.introductions.get(pool.spec.id)
+  const introduction = client.introductions.get(pool.spec.id) ?? introducedBy
   if (row?.opens === undefined) return introduction?.version
   const asked = line.key(FIELD.protocolVersion)
   return typeof asked === 'number' ? Math.min(asked, pool.newestVersion) : undefined
