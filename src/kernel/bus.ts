@@ -14,7 +14,7 @@ import { Flow } from './flow.ts'
 import { FIXED } from './limits.ts'
 import { Client, type Peer, type Worker } from './peers.ts'
 import type { Pool } from './pools.ts'
-import { LOCAL_IDENTITY } from './rights.ts'
+import { LOCAL_IDENTITY, type Rights } from './rights.ts'
 import { Router } from './router.ts'
 import { type BusSnapshot, takeSnapshot } from './snapshot.ts'
 import { StuckClock } from './stuck.ts'
@@ -228,6 +228,12 @@ export class Bus {
     if (!caller.outbox.isFull) return
     if (source !== undefined) this.#withWorker(source, (worker) => this.#flow.fill(worker, caller))
     this.#flow.fill(caller, caller)
+  }
+
+  /** What a client may do; undefined: everything. */
+  rightsOf(client: ClientId): Rights | undefined {
+    const owner = this.#core.clients.get(client)?.owner
+    return owner === undefined || (owner.isUnbound && owner.rights.role === 'admin') ? undefined : owner.rights
   }
 
   /** Whether what the gateway says to this caller would wait. */

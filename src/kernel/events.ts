@@ -7,7 +7,7 @@
 import type { ErrorObject } from '../wire/jsonrpc.ts'
 import type { Reason } from './faults.ts'
 import type { Observed } from './observation.ts'
-import type { Identity, Rights } from './rights.ts'
+import type { BusMethod, Identity, Rights } from './rights.ts'
 import type { BusSpec, ClientId, Door, PoolId, Principal, WorkerId } from './vocabulary.ts'
 
 /** One life of a worker slot: a process, or whatever its source makes of it. */
@@ -133,6 +133,8 @@ export type Action =
   /** The client is, or is no more, whom its credential has proved. */
   | { readonly do: 'admitted'; readonly client: ClientId; readonly identity: Identity }
   | { readonly do: 'turned-away'; readonly client: ClientId; readonly reason: Reason }
+  /** What the bus itself is asked by somebody who may: `client-reply` follows. */
+  | { readonly do: 'administer'; readonly client: ClientId; readonly method: BusMethod; readonly id: string }
   /** A request of a client has been answered or has ended; or, a message of it was denied. */
   | ({ readonly do: 'audit'; readonly client: ClientId } & Deed)
   | {

@@ -27,6 +27,7 @@ import type { ConnectionInfo } from '../../transports/listener.ts'
 import { UserMistake } from '../user-mistake.ts'
 import type { Entrance } from './daemon.ts'
 import type { Log } from './log.ts'
+import type { Reception } from './open-doors.ts'
 
 export interface AdmissionsOptions {
   readonly log: Log
@@ -53,7 +54,7 @@ interface Visitor {
 const LOOK_MS = 500
 const UNAUTHENTICATED: Verdict = { refusal: { reason: 'unauthenticated' } }
 
-export class Admissions {
+export class Admissions implements Reception {
   readonly #options: AdmissionsOptions
   readonly #judge: Judge
   readonly #visitors = new Map<ClientId, Visitor>()
@@ -83,7 +84,6 @@ export class Admissions {
     this.#hold()
   }
 
-  /** How somebody who comes through this door is received. */
   receive({ door, listener, peer, secured }: ConnectionInfo): Pick<Entrance, 'identity' | 'mustProve' | 'from'> {
     if (door === 'unix' || door === 'stdio') return {}
     const from = hostOf(peer)
@@ -106,6 +106,15 @@ export class Admissions {
       (certificate) => this.#secured(client, certificate, listener),
       () => {},
     )
+  }
+
+  /** Somebody who came while nobody was asked. */
+  takeOver(client: ClientId, info: ConnectionInfo): void {
+    this.opened(client, info)
+    const isLocal = info.door === 'unix' || info.door === 'stdio'
+    const verdict = isLocal ? this.#judge.local() : this.#judge.anonymous()
+    if ('identity' in verdict) this.#visitors.get(client)!.proof = verdict.identity
+    else this.#options.tell({ type: 'client-revoked', client, isExpired: false })
   }
 
   closed(client: ClientId): void {
@@ -195,7 +204,8 @@ export class Admissions {
   #unproved(listener: string): Verdict {
     const address = readTcpAddress(listener.replace(/^[a-z]+:/, ''))
     const isLoopback = typeof address === 'object' && isLoopbackHost(address.host)
-    return isLoopback || this.#options.allowUnauthenticated ? this.#judge.anonymous() : UNAUTHENTICATED
+    if (!isLoopback && !this.#options.allowUnauthenticated) return UNAUTHENTICATED
+    return this.#judge.anonymous()
   }
 
   #answer(client: ClientId, verdict: Verdict, digest: string | undefined): void {

@@ -10,7 +10,7 @@ import { DIALECTS } from '../../dialects/index.ts'
 import { Bus } from '../../kernel/bus.ts'
 import type { Action, BusEvent, CallerId, WorkerGeneration, Write } from '../../kernel/events.ts'
 import type { Observed } from '../../kernel/observation.ts'
-import type { Identity } from '../../kernel/rights.ts'
+import type { Identity, Rights } from '../../kernel/rights.ts'
 import type { BusSnapshot } from '../../kernel/snapshot.ts'
 import type { BusSpec, ClientId, Door, PoolId, WorkerId } from '../../kernel/vocabulary.ts'
 import { WorkerProcess } from '../../process/worker-process.ts'
@@ -67,6 +67,8 @@ export interface DaemonOptions {
   readonly framing?: (revision: string) => Framing | undefined
   /** Writes down what the kernel is told and decides. */
   readonly record?: ((spec: BusSpec) => Recorder) | undefined
+  /** Answers what the bus itself is asked, by `reply`. */
+  readonly administer?: (asked: Extract<Action, { do: 'administer' }>) => void
   readonly stopAccepting: () => void
   readonly finished: () => void
 }
@@ -207,6 +209,19 @@ export class Daemon {
     link.open()
   }
 
+  /** The answer to what the bus itself was asked; `outcome` is a member of JSON. */
+  reply({ client, id }: { readonly client: ClientId; readonly id: string }, outcome: string): void {
+    const bytes = Buffer.from(`{"jsonrpc":"2.0","id":${id},${outcome}}\n`)
+    const key: unknown = JSON.parse(id)
+    const isUsual = typeof key === 'string' || typeof key === 'number'
+    this.apply({ type: 'client-reply', client, bytes, isFinal: true, ...(isUsual ? { id: key } : {}) })
+  }
+
+  /** What the caller may do; undefined: everything. */
+  rightsOf(client: ClientId): Rights | undefined {
+    return this.#bus.rightsOf(client)
+  }
+
   /** Without a word. */
   drop(client: ClientId): void {
     this.#clients.get(client)?.close('drop')
@@ -252,6 +267,8 @@ export class Daemon {
         return this.#options.log.write(action.level, action.text, action.about)
       case 'finished':
         return this.#options.finished()
+      case 'administer':
+        return this.#options.administer?.(action)
       case 'judge':
         return this.#admissions?.judge(action.client, action.token)
       case 'admitted':
