@@ -7,7 +7,6 @@ import { toolNamedBy } from './permission.ts'
 import type { Pool } from './pools.ts'
 import { PrincipalRow } from './principals.ts'
 import type { Rights } from './rights.ts'
-import type { Principal } from './vocabulary.ts'
 
 function toolOf(params: string): string | undefined {
   const bytes = Buffer.from(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${params}}`)
@@ -51,11 +50,13 @@ describe('9.19 the tool that is named', () => {
 
 describe('9.19 a tool that was judged before', () => {
   const pool = (id: string): Pool => ({ spec: { id } }) as unknown as Pool
+  const alice = (rights: Rights): PrincipalRow =>
+    new PrincipalRow({ principal: 'alice', name: 'alice', via: 'token', rights }, 0)
   const rightsTo = (...allow: string[]): Rights => ({ role: 'user', pools: ['*'], tools: { allow } })
 
   it('is judged by pool, and anew when the rights have changed', () => {
     const [git, web] = [pool('git'), pool('web')]
-    const row = new PrincipalRow('alice' as Principal, rightsTo('git::push'), 0)
+    const row = alice(rightsTo('git::push'))
     for (let times = 0; times < 2; times++) {
       expect(row.mayCall(git, 'push')).toBe(true)
       expect(row.mayCall(web, 'push')).toBe(false)
@@ -67,7 +68,7 @@ describe('9.19 a tool that was judged before', () => {
 
   it('is judged right however many there are', () => {
     const git = pool('git')
-    const row = new PrincipalRow('alice' as Principal, rightsTo('read_*'), 0)
+    const row = alice(rightsTo('read_*'))
     for (let round = 0; round < 2; round++)
       for (let n = 0; n < 3 * FIXED.maxToolVerdicts; n++) {
         expect(row.mayCall(git, `read_${n}`)).toBe(true)

@@ -48,6 +48,8 @@ export class PrincipalRow {
   }
 
   adopt(rights: Rights): void {
+    // Who had no bound has used nothing of it.
+    if (this.#rights.rate === undefined) this.#left = rights.rate?.count ?? 0
     this.#rights = rights
     this.#verdicts = new WeakMap()
     this.#toolVerdicts = new WeakMap()
