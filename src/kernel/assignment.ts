@@ -138,7 +138,8 @@ export class Assignment {
     for (const line of [from.waiting, from.leases, ...from.workers.map(({ lobby }) => lobby)]) {
       for (const route of waiting.take(line, ({ promised }) => promised === undefined)) {
         const introduction = route.client.introductions.get(from.spec.id)
-        if (introduction?.isWelcomed === false) introduction.end()
+        // Its home is among the new; a worker that has heard its handshake does not forget it.
+        if (introduction?.isWelcomed === false) introduction.home = undefined
         route.pool = this.poolFor(route.client, to)
         route.worker = undefined
         router.proceed(route)

@@ -8,7 +8,7 @@
 import { FIXED } from './limits.ts'
 import type { Client } from './peers.ts'
 import type { Pool } from './pools.ts'
-import { type Identity, LOCAL_IDENTITY, matchesAny, mayUsePool, type Rights } from './rights.ts'
+import { type Identity, LOCAL_IDENTITY, matchesAny, mayUsePool, mayUseTool, type Rights } from './rights.ts'
 import type { PoolId, Principal } from './vocabulary.ts'
 
 export class PrincipalRow {
@@ -23,6 +23,8 @@ export class PrincipalRow {
   #rights: Rights
   #isUnbound = false
   #verdicts = new WeakMap<Pool, boolean>()
+  /** Of tools that were called lately, by pool. */
+  #toolVerdicts = new WeakMap<Pool, Map<string, boolean>>()
   /** What is left of its rate, and when that was. */
   #left: number
   #leftAtMs: number
@@ -46,8 +48,11 @@ export class PrincipalRow {
   }
 
   adopt(rights: Rights): void {
+    // Who had no bound has used nothing of it.
+    if (this.#rights.rate === undefined) this.#left = rights.rate?.count ?? 0
     this.#rights = rights
     this.#verdicts = new WeakMap()
+    this.#toolVerdicts = new WeakMap()
     const { role, pools, tools, rate, maxPending, environmentFor } = rights
     const isBounded = (tools ?? rate ?? maxPending ?? environmentFor) !== undefined
     this.#isUnbound = role !== 'observer' && pools.includes('*') && !isBounded
@@ -68,6 +73,20 @@ export class PrincipalRow {
     if (known !== undefined) return known
     const verdict = this.mayName(pool.spec.id)
     this.#verdicts.set(pool, verdict)
+    return verdict
+  }
+
+  /** The same tools are called again and again: patterns are looked at once for each. */
+  mayCall(pool: Pool, tool: string): boolean {
+    let verdicts = this.#toolVerdicts.get(pool)
+    const known = verdicts?.get(tool)
+    if (known !== undefined) return known
+    const verdict = mayUseTool(this.#rights, pool.spec.id, tool)
+    if (verdicts === undefined || verdicts.size >= FIXED.maxToolVerdicts) {
+      verdicts = new Map()
+      this.#toolVerdicts.set(pool, verdicts)
+    }
+    if (tool.length <= FIXED.maxToolVerdictLength) verdicts.set(tool, verdict)
     return verdict
   }
 

@@ -111,7 +111,10 @@ export class Router {
     const { shape } = line
     if (shape === SHAPE.bad && client.hasBatches && line.isArray) return this.#takeBatch(client, line)
     core.totals.linesFromClients++
-    if (client.owner === undefined) return this.admission.takeFirst(client, line)
+    if (client.owner === undefined) {
+      client.hasSpoken = true
+      return this.admission.takeFirst(client, line)
+    }
     if (shape === SHAPE.notJson) return this.#board.closeFor(client, 'not_json', 'null')
     if (shape === SHAPE.bad) return this.#board.closeFor(client, 'bad_envelope', line.idSpelling(), line.problem)
     const isFirst = !client.hasSpoken

@@ -104,7 +104,7 @@ export class Admissions implements Reception {
     this.#visitors.set(client, visitor)
     secured?.then(
       (certificate) => this.#secured(client, certificate, listener),
-      () => {},
+      () => this.#failedHandshake(client),
     )
   }
 
@@ -199,6 +199,13 @@ export class Admissions implements Reception {
     // Whoever has proved nothing and may not come like that shows a token next.
     if (proved === undefined && 'refusal' in verdict) return
     this.#answer(client, verdict, undefined)
+  }
+
+  /** A certificate that does not hold, or none; the door has told the log. */
+  #failedHandshake(client: ClientId): void {
+    const visitor = this.#visitors.get(client)
+    if (visitor === undefined || this.#lines.take() === undefined) return
+    this.#write({ event: 'refused', client, ...aboutOf(visitor), outcome: 'refused', reason: 'tls_handshake' })
   }
 
   /** Nobody in particular: where only this machine can come, or where that is wanted in so many words (contract 9.1). */
