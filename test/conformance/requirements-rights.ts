@@ -22,6 +22,7 @@ export const RIGHTS = {
   '9.22-openai':
     'workers of the OpenAI agent: one per principal with variables, within max_instances, ended with its last client',
   '9.22-pool': 'variables under the id of a pool are for that pool only',
+  '9.22-calls': 'a call of an agent goes to a worker with the variables of its caller',
   '9.22-changed':
     'a worker that dies is followed by one with its variables; a changed file is for workers that start later',
 

@@ -146,6 +146,17 @@ async function turn(client: LineClient, { requests }: Endpoint): Promise<string 
   return requests[before]?.headers.authorization
 }
 
+test('9.22 a call of an agent in an isolated pool is answered with the variables of its caller', async () => {
+  verifies('9.22-calls')
+  const house = await open([pool('prints-env', { id: 'agent', sharing: 'isolated', aio: { type: 'stdio' } })])
+  const [alice, bob, nobody] = [await house.comes('alice'), await house.comes('bob'), await house.comes()]
+  const keyOfCall = async (client: LineClient): Promise<unknown> =>
+    (await client.ask({ jsonrpc: '2.0', id: 1, method: 'agent::m' })).result.env.SERVICE_KEY
+  expect([await keyOfCall(alice), await keyOfCall(nobody), await keyOfCall(bob)]).toEqual([
+    ...[KEYS.alice, undefined, KEYS.bob],
+  ])
+})
+
 test('9.26 no value of env is in an argument list, a log, the status, the audit, a trace or a recording', async () => {
   verifies('9.26-env')
   const endpoint = await startScripted()
