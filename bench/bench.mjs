@@ -70,9 +70,10 @@ export class Bench {
     }
   }
 
-  /** Many sessions, or laps before the round, are beyond the generator in C. */
+  /** Many sessions, laps before the round, and TLS are beyond the generator in C. */
   #run(placement, order) {
-    const isPlain = order.sessions === undefined && order.ring === undefined && order.warmLaps === undefined
+    const isSimple = order.sessions === undefined && order.ring === undefined && order.warmLaps === undefined
+    const isPlain = isSimple && order.address.ca === undefined
     if (isPlain && hasNative()) return nativeRound(order, (pid) => placement.placeOthers(pid))
     const load = this.load()
     placement.placeOthers(load.pid)

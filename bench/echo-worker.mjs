@@ -2,12 +2,14 @@
  * The leanest worker: answers every request of the layout in line.mjs by overwriting a few bytes of it.
  *
  * One blocking read and one blocking write per chunk, no stream, no allocation, no parsing. The input is taken as a sequence of lines
- * of one length, given as the first argument; a byte too many or too few ends the worker loudly, for then the bus has changed a line.
+ * of one length, given as the first argument, the second says what they ask; a byte too many or too few ends the worker loudly, for
+ * then the bus has changed a line.
  */
 import { readSync, writeSync } from 'node:fs'
-import { NEWLINE, PATCH, PATCH_AT } from './line.mjs'
+import { NEWLINE, PATCH_AT, patchOf } from './line.mjs'
 
 const lineBytes = Number(process.argv[2])
+const PATCH = patchOf(process.argv[3])
 const chunk = Buffer.allocUnsafe(256 * 1024)
 
 /** Turns the requests in the first `length` bytes into answers; `phase` is how much of the first line came before. */

@@ -5,7 +5,11 @@
  * stretch and the load generator finds the id at a fixed place: neither parses JSON. Lengths count the newline.
  */
 const HEAD = '{"jsonrpc":"2.0","id":'
-const ASKS = ',"method":"echo","params":{"p":'
+/** What is asked for: anything, or a tool by its name. */
+const ASKS = {
+  echo: ',"method":"echo","params":{"p":',
+  tool: ',"method":"tools/call","params":{"name":"read_file","p":',
+}
 const ANSWERS = ',"result":{"by":"'
 const FIRST_ID = 1_000_000_000
 
@@ -14,8 +18,9 @@ export const ID_AT = HEAD.length
 export const ID_DIGITS = String(FIRST_ID).length
 export const SESSION_DIGITS = 8
 export const PATCH_AT = ID_AT + ID_DIGITS
-/** What the worker writes over `ASKS`: a result in place of method and params. */
-export const PATCH = Buffer.from(`${ANSWERS}${'e'.repeat(ASKS.length - ANSWERS.length - '","p":'.length)}","p":`)
+/** What the worker writes over what was asked: a result in place of method and params. */
+export const patchOf = (asks = 'echo') =>
+  Buffer.from(`${ANSWERS}${'e'.repeat(ASKS[asks].length - ANSWERS.length - '","p":'.length)}","p":`)
 
 /** Ids have a fixed number of digits and are distinct among all clients of a run, so that the bus has no reason to alias one. */
 export const idOf = (client, slot, slots) => FIRST_ID + client * slots + slot
@@ -41,12 +46,12 @@ const PAYLOADS = {
 }
 
 /** The text after the id: the same for every line of one shape, except for the session. */
-function tailOf({ lineBytes, shape, session }) {
+function tailOf({ lineBytes, shape, session, asks = 'echo' }) {
   const end = `}${session === undefined ? '' : `,"sessionId":"s${String(session).padStart(SESSION_DIGITS, '0')}"`}}\n`
-  const room = lineBytes - PATCH_AT - ASKS.length - end.length
+  const room = lineBytes - PATCH_AT - ASKS[asks].length - end.length
   if (room < 8)
     throw new Error(`a line of ${lineBytes} bytes has no room for the layout; use at least ${lineBytes - room + 8}`)
-  return `${ASKS}${PAYLOADS[shape](room)}${end}`
+  return `${ASKS[asks]}${PAYLOADS[shape](room)}${end}`
 }
 
 /** Head with id, and tail: `head` differs per line, `tail` may be shared by all lines without a session. */

@@ -5,7 +5,9 @@
  * digits and touches one slot; per chunk it makes one write and looks at the clock once. An answer that is not the answer to an open
  * request of this client, byte lengths included, ends the run with an error.
  */
+import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
+import { connect as connectTls } from 'node:tls'
 import { headBytes, ID_AT, ID_DIGITS, idOf, NEWLINE, slotOf, tailBytes } from './line.mjs'
 
 const READ_BUFFER = Buffer.allocUnsafe(256 * 1024)
@@ -18,7 +20,7 @@ const ringSlots = (inFlight) => Math.max(4 * inFlight, 64)
 export class LoadClient {
   answered = 0
 
-  constructor(index, { lineBytes, shape = 'flat', inFlight, sessions, ring }, samples) {
+  constructor(index, { lineBytes, shape = 'flat', asks, inFlight, sessions, ring, greeting }, samples) {
     this.index = index
     this.lineBytes = lineBytes
     this.inFlight = inFlight
@@ -31,7 +33,8 @@ export class LoadClient {
     this.phase = 0
     this.id = 0
     this.sending = false
-    this.#build({ lineBytes, shape }, sessions)
+    this.greeting = greeting
+    this.#build({ lineBytes, shape, asks }, sessions)
   }
 
   #build(layout, sessions) {
@@ -48,10 +51,14 @@ export class LoadClient {
   }
 
   connect(address) {
-    const onread = { buffer: READ_BUFFER, callback: (length) => this.#read(length) }
-    this.socket = connect({ ...address, onread, noDelay: true })
+    const callback = (length) => (this.greeting === undefined ? this.#read(length) : this.#greeted(length))
+    const options = { ...address, onread: { buffer: READ_BUFFER, callback }, noDelay: true }
+    this.socket = address.ca ? connectTls({ ...options, ca: readFileSync(address.ca) }) : connect(options)
     return new Promise((resolve, reject) => {
-      this.socket.once('connect', resolve)
+      this.ready = resolve
+      this.socket.once(address.ca ? 'secureConnect' : 'connect', () =>
+        this.greeting === undefined ? resolve() : this.socket.write(this.greeting),
+      )
       this.socket.on('error', reject)
       this.closed = new Promise((_, fail) => {
         this.fail = (message) => fail(new Error(`client ${this.index}: ${message}`))
@@ -80,6 +87,16 @@ export class LoadClient {
 
   close() {
     this.socket.destroy()
+  }
+
+  /** Nothing else is under way: the answer is one line, and a result, or this client measures refusals. */
+  #greeted(length) {
+    const text = READ_BUFFER.latin1Slice(0, length)
+    if (!text.includes('"result"')) return this.#refuse(0, length)
+    if (!text.endsWith('\n')) return true
+    this.greeting = undefined
+    this.ready()
+    return true
   }
 
   #read(length) {

@@ -4,6 +4,7 @@
  * It reads the CPU time of the processes it is told to watch at the very begin and end of the measured window, so that warm-up, drain and
  * the making of connections count for nobody. It never retries and never drops: a round in which an answer is missing is an error.
  */
+import { setMaxListeners } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { LoadClient, Samples } from './load-client.mjs'
@@ -14,7 +15,9 @@ const PATIENCE_MS = 30_000
 const MIN_ANSWERS = 20
 const held = []
 
-const commands = { run, hold, release }
+const commands = { run, hold, besiege, release }
+/** Ends what keeps connections coming. */
+let siege = new AbortController()
 
 /**
  * `clients` connections with `inFlight` requests each, for `warmMs` and then `roundMs`, which alone is measured. The warm-up begins
@@ -89,6 +92,28 @@ async function hold({ address, count }) {
   return { held: held.length }
 }
 
+/**
+ * Opens connections that say nothing from so many addresses of loopback; whoever is sent away comes back after a while, so that there
+ * are as many who want to be there until they are released. Answers when each has been there once.
+ */
+async function besiege({ address, count, addresses, againMs }) {
+  siege = new AbortController()
+  const { signal } = siege
+  setMaxListeners(count, signal)
+  const besieger = async (localAddress, arrived) => {
+    for (; !signal.aborted; await sleep(againMs, undefined, { signal }).catch(() => {})) {
+      const socket = connect({ ...address, localAddress })
+      socket.once('connect', arrived).on('error', arrived).resume()
+      held.push(socket)
+      await new Promise((resolve) => socket.once('close', resolve))
+      held.splice(held.indexOf(socket), 1)
+    }
+  }
+  for (let made = 0; made < count; made++)
+    await new Promise((arrived) => besieger(`127.0.0.${2 + (made % addresses)}`, arrived))
+  return { held: held.length }
+}
+
 /** A Unix socket whose queue of connections is full says EAGAIN instead of letting the caller wait. */
 async function connectPatiently(address) {
   for (const deadline = performance.now() + PATIENCE_MS; ; await sleep(5)) {
@@ -109,6 +134,7 @@ function connected(address) {
 }
 
 async function release() {
+  siege.abort()
   for (const socket of held.splice(0)) socket.destroy()
   return {}
 }

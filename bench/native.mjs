@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { headBytes, ID_AT, idOf, PATCH, PATCH_AT, SESSION_DIGITS, tailBytes } from './line.mjs'
+import { headBytes, ID_AT, idOf, PATCH_AT, patchOf, SESSION_DIGITS, tailBytes } from './line.mjs'
 import { cpuSeconds } from './process-figures.mjs'
 
 let folder
@@ -33,23 +33,32 @@ const sourceOf = (name) => fileURLToPath(new URL(`native/${name}.c`, import.meta
 export const hasNative = () => compiled() !== undefined
 
 /** The command line of the worker; `mark` tells those of one target from all others. */
-export const nativeWorker = (lineBytes, mark) => [
+export const nativeWorker = ({ lineBytes, asks }, mark) => [
   join(compiled(), 'echo'),
   mark,
   String(lineBytes),
   String(PATCH_AT),
-  PATCH.toString(),
+  patchOf(asks).toString(),
 ]
 
 /** One round, as `load.mjs` makes it: the same figures, the generator a process of its own on `cores`. */
-export async function nativeRound({ address, clients, inFlight, lineBytes, shape, warmMs, roundMs, watch }, place) {
-  const template = join(compiled(), `lines-${lineBytes}-${shape}`)
-  const line = Buffer.concat([headBytes(idOf(0, 0, 1)), tailBytes({ lineBytes, shape, session: 0 })])
+export async function nativeRound({ address, clients, inFlight, warmMs, roundMs, watch, greeting, ...layout }, place) {
+  const template = join(compiled(), 'template')
+  const line = Buffer.concat([headBytes(idOf(0, 0, 1)), tailBytes({ ...layout, session: 0 })])
   writeFileSync(template, line)
   const sessionAt = line.lastIndexOf('"') - SESSION_DIGITS
   const where = address.path ?? String(address.port)
   const numbers = [ID_AT, idOf(0, 0, 1), sessionAt, warmMs, roundMs].map(String)
-  const child = spawn(join(compiled(), 'load'), [where, String(clients), String(inFlight), template, ...numbers])
+  const more = greeting === undefined ? [] : [join(compiled(), 'greeting')]
+  if (greeting !== undefined) writeFileSync(more[0], greeting)
+  const child = spawn(join(compiled(), 'load'), [
+    where,
+    String(clients),
+    String(inFlight),
+    template,
+    ...numbers,
+    ...more,
+  ])
   place(child.pid)
   let errors = ''
   child.stderr.on('data', (text) => {

@@ -13,6 +13,7 @@ import { hasNative } from './native.mjs'
 import { choosePlacement, PLACEMENT_NAMES } from './placement.mjs'
 import { topFunctions } from './profile.mjs'
 import { judge, machine, markdownOf, tableOf } from './report.mjs'
+import { accessRows } from './rows/access.mjs'
 import { barRows } from './rows/bars.mjs'
 import { memoryRows, soakRows } from './rows/memory.mjs'
 import { scaleRows } from './rows/scale.mjs'
@@ -112,7 +113,9 @@ function keep(name, report) {
 
 async function main({ quick, soak, profile, list, help, only, program, placement }) {
   if (help) return console.log(USAGE)
-  const all = soak ? soakRows : [...barRows, ...wireRows, ...noiseRows, ...trafficRows, ...scaleRows, ...memoryRows]
+  const all = soak
+    ? soakRows
+    : [...barRows, ...wireRows, ...noiseRows, ...trafficRows, ...scaleRows, ...accessRows, ...memoryRows]
   const rows = all.filter((row) => row.name.includes(only))
   if (rows.length === 0) throw new Error(`no row is named like ${only}; see --list`)
   if (list) return console.log(rows.map((row) => row.name).join('\n'))

@@ -25,24 +25,33 @@ const STOP_LIMIT_MS = 15_000
 const commands = {
   floor: ({ unix, port }) => [here('floor.mjs'), unix, String(port)],
   pipe: ({ unix, port, worker }) => [here('blind-pipe.mjs'), unix, String(port), ...worker],
-  bus: ({ program, folder, unix, port, worker, workers, limits }) => {
+  tlsPipe: ({ port, tls, worker }) => [here('blind-pipe.mjs'), '--tls', tls.cert, tls.key, String(port), ...worker],
+  bus: ({ program, folder, unix, port, worker, workers, limits, access, principals, tls }) => {
     const config = join(folder, 'stdio-bus.json')
     const [command, ...args] = worker
-    writeFileSync(config, JSON.stringify({ pools: [{ id: 'echo', command, args, instances: workers }], limits }))
-    const doors = ['--unix', unix, '--tcp', `127.0.0.1:${port}`, '--control', join(folder, 'control.sock')]
+    const pools = [{ id: 'echo', command, args, instances: workers }]
+    writeFileSync(config, JSON.stringify({ pools, limits, access }))
+    if (principals) writeFileSync(join(folder, access.file), JSON.stringify({ principals }), { mode: 0o600 })
+    const remote = tls
+      ? ['--tls', `127.0.0.1:${port}`, '--cert', tls.cert, '--key', tls.key]
+      : ['--tcp', `127.0.0.1:${port}`]
+    const doors = ['--unix', unix, ...remote, '--control', join(folder, 'control.sock')]
     return [program, 'serve', '--config', config, ...doors]
   },
 }
 
 /** A running target: its addresses, its own pid and those of its workers; `lines` is what it carries for a request. */
-export async function startTarget(kind, { lineBytes, workers = 1, limits = {}, program = PROGRAM, profileFolder }) {
+export async function startTarget(kind, { workers = 1, limits = {}, program = PROGRAM, profileFolder, ...wanted }) {
   if (kind === 'bus' && !existsSync(program)) throw new Error(`${program} is missing: run \`npm run build\` first`)
   const folder = mkdtempSync(join(tmpdir(), 'stdio-bus-bench-'))
   const unix = join(folder, 'bench.sock')
   const port = await freePort()
-  const worker = hasNative() ? nativeWorker(lineBytes, folder) : [process.execPath, WORKER, String(lineBytes), folder]
+  const { lineBytes, asks = 'echo', tls } = wanted
+  const worker = hasNative()
+    ? nativeWorker(wanted, folder)
+    : [process.execPath, WORKER, String(lineBytes), asks, folder]
   const profile = profileFolder && kind === 'bus' ? ['--cpu-prof', `--cpu-prof-dir=${profileFolder}`] : []
-  const command = commands[kind]({ program, folder, unix, port, worker, workers, limits })
+  const command = commands[kind]({ ...wanted, program, folder, unix, port, worker, workers, limits })
   const child = spawn(process.execPath, [...profile, ...command], { stdio: ['ignore', 'ignore', 'pipe'] })
   const log = keepLast(child.stderr)
   const target = {
@@ -50,6 +59,7 @@ export async function startTarget(kind, { lineBytes, workers = 1, limits = {}, p
     pid: child.pid,
     unix: { path: unix },
     tcp: { host: '127.0.0.1', port },
+    tls: tls && { host: '127.0.0.1', port, ca: tls.cert },
     log,
     lines: kind === 'floor' ? 1 : 2,
   }
@@ -94,7 +104,7 @@ async function freePort() {
 }
 
 async function reachable(target, child) {
-  for (const address of [target.unix, target.tcp]) {
+  for (const address of target.kind === 'tlsPipe' ? [target.tcp] : [target.unix, target.tcp]) {
     for (const deadline = performance.now() + START_LIMIT_MS; !(await answers(address)); await sleep(20)) {
       if (child.exitCode !== null) throw new Error(`exit ${child.exitCode}`)
       if (performance.now() > deadline) throw new Error(`nothing listens after ${START_LIMIT_MS} ms`)

@@ -2,8 +2,9 @@
  * The load generator, as cheap as one can be. Every client keeps so many requests in flight and checks every answer off by its id; all
  * lines are of one length (bench/line.mjs), so nothing is parsed. It says "begin" when the warm-up is over, and its figures at the end.
  *
- * Usage: load ADDRESS CLIENTS IN_FLIGHT TEMPLATE ID_AT FIRST_ID SESSION_AT WARM_MS ROUND_MS
- * ADDRESS is a path or a port of loopback; TEMPLATE is a file that holds one request, whose id and session are written over in each.
+ * Usage: load ADDRESS CLIENTS IN_FLIGHT TEMPLATE ID_AT FIRST_ID SESSION_AT WARM_MS ROUND_MS [GREETING]
+ * ADDRESS is a path or a port of loopback; TEMPLATE is a file that holds one request, whose id and session are written over in each;
+ * GREETING is a file with one line that every client sends first, and that is answered with a line.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -57,15 +58,32 @@ static void fail(const char *why) {
   exit(1);
 }
 
-static void read_template(const char *path) {
+static char *read_line(const char *path, size_t *length) {
   FILE *file = fopen(path, "r");
-  if (file == NULL) fail("template");
+  if (file == NULL) fail(path);
   fseek(file, 0, SEEK_END);
-  line_bytes = (size_t)ftell(file);
+  *length = (size_t)ftell(file);
   rewind(file);
-  line_template = malloc(line_bytes);
-  if (fread(line_template, 1, line_bytes, file) != line_bytes) fail("template");
+  char *line = malloc(*length);
+  if (fread(line, 1, *length, file) != *length) fail(path);
   fclose(file);
+  return line;
+}
+
+/* The answer must be a result: whoever is refused would measure refusals. */
+static void greet(int descriptor, const char *path) {
+  char answer[4096];
+  size_t length, held = 0;
+  char *line = read_line(path, &length);
+  if (write(descriptor, line, length) != (ssize_t)length) fail("greeting");
+  while (held == 0 || answer[held - 1] != '\n') {
+    ssize_t got = read(descriptor, answer + held, sizeof answer - 1 - held);
+    if (got <= 0) fail("the greeting was not answered");
+    held += (size_t)got;
+  }
+  answer[held] = '\0';
+  if (strstr(answer, "\"result\"") == NULL) fail(answer);
+  free(line);
 }
 
 static int connect_to(const char *address) {
@@ -83,7 +101,6 @@ static int connect_to(const char *address) {
     if (connect(descriptor, (struct sockaddr *)&port, sizeof port) != 0) fail("connect");
     setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
   }
-  fcntl(descriptor, F_SETFL, O_NONBLOCK);
   return descriptor;
 }
 
@@ -178,10 +195,10 @@ static int compare_samples(const void *one, const void *other) {
 }
 
 int main(int count, char **arguments) {
-  if (count != 10) return 2;
+  if (count != 10 && count != 11) return 2;
   int client_count = atoi(arguments[2]);
   in_flight = atoi(arguments[3]);
-  read_template(arguments[4]);
+  line_template = read_line(arguments[4], &line_bytes);
   id_at = strtoul(arguments[5], NULL, 10);
   first_id = atol(arguments[6]);
   session_at = strtoul(arguments[7], NULL, 10);
@@ -192,6 +209,8 @@ int main(int count, char **arguments) {
   for (int index = 0; index < client_count; index++) {
     struct client *client = &clients[index];
     client->descriptor = connect_to(arguments[1]);
+    if (count == 11) greet(client->descriptor, arguments[10]);
+    fcntl(client->descriptor, F_SETFL, O_NONBLOCK);
     client->index = index;
     client->out = malloc(line_bytes * (size_t)in_flight);
     client->in = malloc(line_bytes * (size_t)in_flight);

@@ -2,7 +2,7 @@
  * Framing and envelope alone: chunks as a socket delivers them, split and read in this process. No target: what counts is the whole bus.
  */
 import { measure } from 'mitata'
-import { headBytes, idOf, PATCH, PATCH_AT, tailBytes } from '../line.mjs'
+import { headBytes, idOf, PATCH_AT, patchOf, tailBytes } from '../line.mjs'
 
 const CHUNK_BYTES = 65_536
 const MAX_LINE_BYTES = 1024 * 1024
@@ -21,7 +21,7 @@ function chunkOf(layout) {
   const tail = tailBytes(layout)
   const all = Array.from({ length: count }, (_, slot) => {
     const line = Buffer.concat([headBytes(idOf(0, slot, count)), tail])
-    if (layout.answer) PATCH.copy(line, PATCH_AT)
+    if (layout.answer) patchOf().copy(line, PATCH_AT)
     return line
   })
   return { chunk: Buffer.concat(all), count }

@@ -31,31 +31,44 @@ const MAX_TEXT = 256
 const UNUSUAL = /[^ -~]/
 const HIGH_SURROGATE = /[\ud800-\udbff]$/
 
+/** So many spellings are kept; a text longer than what is shown is none of them. */
+const MAX_SPELLED = 1024
+
+/** Who, where and what come again and again: each is spelled as JSON once. */
+const spelled = new Map<string, string>()
+let secondMs = Number.NaN
+let secondText = ''
+
 /** With its newline; `atMs` is by the wall clock. */
 export function auditLine(event: AuditEvent, atMs: number): string {
-  const line = JSON.stringify({
-    time: new Date(atMs).toISOString(),
-    event: event.event,
-    principal: cut(event.principal),
-    subject: cut(event.subject),
-    via: cut(event.via),
-    credential: cut(event.credential),
-    door: cut(event.door),
-    peer: cut(event.peer),
-    client: event.client ?? null,
-    pool: cut(event.pool),
-    method: cut(event.method),
-    tool: cut(event.tool),
-    outcome: cut(event.outcome),
-    reason: cut(event.reason),
-    duration_ms: event.durationMs === undefined ? null : Math.round(event.durationMs * 1000) / 1000,
-    trace_id: cut(event.traceId),
-  })
-  // The escapes of what does not print are those of JSON: the value stays what it was.
-  return `${UNUSUAL.test(line) ? printable(line) : line}\n`
+  const who = `"principal":${spell(event.principal)},"subject":${spell(event.subject)},"via":${spell(event.via)},"credential":${spell(event.credential)}`
+  const where = `"door":${spell(event.door)},"peer":${spell(event.peer)},"client":${event.client ?? null},"pool":${spell(event.pool)}`
+  const what = `"method":${spell(event.method)},"tool":${spell(event.tool)},"outcome":${spell(event.outcome)},"reason":${spell(event.reason)}`
+  const durationMs = event.durationMs === undefined ? null : Math.round(event.durationMs * 1000) / 1000
+  const rest = `"duration_ms":${durationMs},"trace_id":${spell(event.traceId)}`
+  return `{"time":"${timeOf(atMs)}","event":"${event.event}",${who},${where},${what},${rest}}\n`
 }
 
-function cut(text: string | undefined): string | null {
-  if (text === undefined) return null
-  return text.length <= MAX_TEXT ? text : text.slice(0, MAX_TEXT).replace(HIGH_SURROGATE, '')
+/** As `toISOString` has it; within a second only the milliseconds change. */
+function timeOf(atMs: number): string {
+  const wholeMs = Math.floor(atMs)
+  const ms = ((wholeMs % 1000) + 1000) % 1000
+  if (wholeMs - ms !== secondMs) {
+    secondMs = wholeMs - ms
+    secondText = new Date(secondMs).toISOString().slice(0, -'000Z'.length)
+  }
+  return `${secondText}${ms < 10 ? '00' : ms < 100 ? '0' : ''}${ms}Z`
+}
+
+function spell(text: string | undefined): string {
+  if (text === undefined) return 'null'
+  const known = spelled.get(text)
+  if (known !== undefined) return known
+  const json = JSON.stringify(text.length <= MAX_TEXT ? text : text.slice(0, MAX_TEXT).replace(HIGH_SURROGATE, ''))
+  // The escapes of what does not print are those of JSON: the value stays what it was.
+  const shown = UNUSUAL.test(json) ? printable(json) : json
+  if (text.length > MAX_TEXT) return shown
+  if (spelled.size >= MAX_SPELLED) spelled.clear()
+  spelled.set(text, shown)
+  return shown
 }

@@ -1,6 +1,7 @@
 /** The state of the bus as a page for the terminal. */
 import { createColors } from 'picocolors'
-import type { BusSnapshot, WorkerSnapshot } from '../kernel/snapshot.ts'
+import type { BusSnapshot, PrincipalSnapshot, WorkerSnapshot } from '../kernel/snapshot.ts'
+import { printable } from '../wire/printable.ts'
 
 /** A worker as it is shown: what its source tells of it, told as the kind of source has it. */
 export type WorkerStatus = Omit<WorkerSnapshot, 'facts'> & { readonly pid: number | null }
@@ -23,6 +24,12 @@ export type Status = Omit<BusSnapshot, 'workers'> & {
 }
 
 const COLUMNS = ['worker', 'state', 'gen', 'restarts', 'pid', 'sessions', 'pending', 'queue'] as const
+const PRINCIPAL_COLUMNS = ['principal', 'connections', 'pending', 'refused'] as const
+/** A page is read by people; the rest is in `--json`. */
+const MAX_PRINCIPALS = 20
+
+type Colors = ReturnType<typeof createColors>
+type Decorate = (text: string, column: number, row: number) => string
 
 export function formatStatus(status: Status, { color }: { readonly color: boolean }): string {
   const colors = createColors(color)
@@ -30,34 +37,63 @@ export function formatStatus(status: Status, { color }: { readonly color: boolea
     string,
     (text: string) => string
   >
-  const rows = status.workers.map(cellsOf)
-  const widths = COLUMNS.map((name, column) => Math.max(name.length, ...rows.map((row) => row[column]!.length)))
-  const line = (cells: readonly string[], decorate: (text: string, column: number) => string) =>
-    cells
-      .map((cell, column) => decorate(cell.padEnd(widths[column]!), column))
-      .join('  ')
-      .trimEnd()
   const head = [
     `${colors.bold('stdio-bus')} ${status.version}  pid ${status.pid}  up ${formatDuration(status.uptime_sec)}  ${formatBytes(status.rss_bytes)}  ${status.phase}`,
     `${colors.dim('listening')} ${status.addresses.join(', ')}   ${colors.dim('config')} ${status.config}`,
     `${colors.dim('clients')} ${status.clients}   ${colors.dim('sessions')} ${status.sessions}   ${colors.dim('outstanding')} ${status.outstanding}   ${colors.dim('queued')} ${formatBytes(status.queue_bytes)}   ${colors.dim('paused')} ${status.paused}`,
     ...(status.traces === undefined ? [] : [formatTraces(status.traces, colors)]),
+    ...(status.access === undefined ? [] : formatAccess(status.access, colors)),
     '',
-    line(COLUMNS, (text) => colors.dim(text)),
   ]
-  const body = rows.map((row, index) =>
-    line(row, (text, column) => (column === 1 ? (paint[status.workers[index]!.state] ?? colors.cyan)(text) : text)),
-  )
+  const painted: Decorate = (text, column, row) =>
+    column === 1 ? (paint[status.workers[row]!.state] ?? colors.cyan)(text) : text
+  const body = formatTable(COLUMNS, status.workers.map(cellsOf), colors, painted)
   const errors = status.workers
     .filter((worker) => worker.last_error !== undefined && worker.state !== 'ready')
     .map((worker) => colors.red(`${worker.pool}/${worker.id}: ${worker.last_error}`))
-  return `${[...head, ...body, ...errors, ...formatCounts('dropped', status.dropped), ...formatCounts('refused', status.refused)].join('\n')}\n`
+  const principals = formatPrincipals(status.principals ?? [], colors)
+  return `${[...head, ...body, ...errors, ...principals, ...formatCounts('dropped', status.dropped), ...formatCounts('refused', status.refused)].join('\n')}\n`
 }
 
-function formatTraces(
-  { state, dropped }: NonNullable<Status['traces']>,
-  colors: ReturnType<typeof createColors>,
-): string {
+function formatTable(
+  columns: readonly string[],
+  rows: readonly (readonly string[])[],
+  colors: Colors,
+  decorate: Decorate = (text) => text,
+): string[] {
+  const widths = columns.map((name, column) => Math.max(name.length, ...rows.map((row) => row[column]!.length)))
+  const line = (cells: readonly string[], paint: (text: string, column: number) => string): string =>
+    cells
+      .map((cell, column) => paint(cell.padEnd(widths[column]!), column))
+      .join('  ')
+      .trimEnd()
+  const body = rows.map((cells, row) => line(cells, (text, column) => decorate(text, column, row)))
+  return [line(columns, (text) => colors.dim(text)), ...body]
+}
+
+function formatAccess({ audit, problem }: NonNullable<Status['access']>, colors: Colors): string[] {
+  const lines: string[] = []
+  if (audit !== undefined) {
+    const shown = audit.state === 'ok' ? colors.green(audit.state) : colors.red(`${audit.state}, the log says why`)
+    lines.push(`${colors.dim('audit')} ${shown}   ${colors.dim('lost')} ${audit.lost}`)
+  }
+  if (problem !== undefined)
+    lines.push(`${colors.dim('access')} ${colors.red('the file has problems, the old rights stay')}`, problem)
+  return lines
+}
+
+function formatPrincipals(principals: readonly PrincipalSnapshot[], colors: Colors): string[] {
+  if (principals.length === 0) return []
+  const shown = [...principals].sort((one, other) => other.connections - one.connections).slice(0, MAX_PRINCIPALS)
+  const rows = shown.map(({ name, ...counts }) => [
+    printable(name),
+    ...[counts.connections, counts.pending, counts.refused].map(String),
+  ])
+  const more = principals.length - shown.length
+  return ['', ...formatTable(PRINCIPAL_COLUMNS, rows, colors), ...(more === 0 ? [] : [`and ${more} more`])]
+}
+
+function formatTraces({ state, dropped }: NonNullable<Status['traces']>, colors: Colors): string {
   const shown = state === 'ok' ? colors.green(state) : colors.red(`${state}, the log says why`)
   return `${colors.dim('traces')} ${shown}   ${colors.dim('not kept')} ${dropped}`
 }

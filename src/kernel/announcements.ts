@@ -75,9 +75,8 @@ export class Announcements {
     worker.canClose = (dialect!.table.closesAt ?? []).some((path) => isOffered(result, path))
     const introduction = client.introductions.get(worker.pool.spec.id)
     if (introduction === undefined) return
-    introduction.isWelcomed = true
     const version = line.key(FIELD.resultProtocolVersion)
-    if (typeof version === 'number') introduction.version = version
+    introduction.welcome(typeof version === 'number' ? version : undefined)
   }
 
   /** A worker of the client's own has welcomed it: both speak the revision that the answer names. */

@@ -3,7 +3,8 @@
  *
  * shared: the worker that knows the client, else the next that can serve its version. isolated: the client's own; `instances`
  * spares are kept warm. lease: a worker is one client's while it has requests in flight; waiters are served first in,
- * first out. It chooses; whoever cannot be served now waits (`waiting.ts`) or is refused here, and nowhere else.
+ * first out. A principal with an environment for the pool has workers of its own (contract 9.22): a branch, in which all of
+ * this holds, and which never has a spare. It chooses; whoever cannot be served now waits (`waiting.ts`) or is refused here, and nowhere else.
  */
 import { FIELD } from '../wire/fields.ts'
 import { ownMap } from './empty.ts'
@@ -13,13 +14,22 @@ import type { Client, Worker } from './peers.ts'
 import type { Pool } from './pools.ts'
 import type { Route } from './route.ts'
 import type { Switchboard } from './switchboard.ts'
-import type { PoolSpec } from './vocabulary.ts'
 
 const SPARE: ReadonlySet<string> = new Set(['starting', 'ready', 'backing_off', 'dying', 'stopping'])
 
 /** It is nobody's, and there or coming. */
 function isSpare({ holder, isDismissed, state }: Worker): boolean {
   return holder === undefined && !isDismissed && SPARE.has(state)
+}
+
+function sparesOf({ workers }: Pool): Worker[] {
+  return workers.filter(isSpare)
+}
+
+function clientsWaiting({ waiting }: Pool, newcomer?: Client): number {
+  const clients = new Set([...waiting.routes].map(({ client }) => client))
+  if (newcomer !== undefined) clients.add(newcomer)
+  return clients.size
 }
 
 /** Why there is no worker for a message now. */
@@ -81,6 +91,7 @@ export class Assignment {
     const { pool } = route
     const { isLazy, startTimeoutMs } = pool.spec
     if (core.phase === 'running') supervisor.wake(pool)
+    this.#staff(pool, route.client)
     if (!pool.isExpectingWorker || core.phase !== 'running') return this.#fallBack(route)
     const untilMs = core.nowMs + (isLazy ? startTimeoutMs : FIXED.workerWaitMs)
     waiting.enter(route, pool.waiting, { untilMs, reason: 'no_worker', detail: () => detailOf(pool) })
@@ -94,7 +105,7 @@ export class Assignment {
     if (!mayServe || core.phase !== 'running' || !isFree(route))
       return this.#board.refuse(route, 'no_worker', detailOf(pool))
     const introduction = route.client.introductions.get(pool.spec.id)
-    route.pool = other
+    route.pool = this.poolFor(route.client, other)
     route.passed = [...route.passed, pool]
     route.introducedBy = introduction ?? route.introducedBy
     router.proceed(route)
@@ -127,13 +138,50 @@ export class Assignment {
     for (const line of [from.waiting, from.leases, ...from.workers.map(({ lobby }) => lobby)]) {
       for (const route of waiting.take(line, ({ promised }) => promised === undefined)) {
         const introduction = route.client.introductions.get(from.spec.id)
-        if (introduction?.isWelcomed === false) introduction.end()
-        route.pool = to
+        // Its home is among the new; a worker that has heard its handshake does not forget it.
+        if (introduction?.isWelcomed === false) introduction.home = undefined
+        route.pool = this.poolFor(route.client, to)
         route.worker = undefined
         router.proceed(route)
       }
       waiting.reopen(line)
     }
+  }
+
+  // ---- workers of a principal's own ----
+
+  /** Where the client's messages for the pool go: its principal's branch, if it has an environment for it. */
+  poolFor(client: Client, { trunk }: Pool): Pool {
+    const { spec } = trunk
+    if (spec.sharing !== 'isolated' && spec.hasOwnWorkers !== true) return trunk
+    const connection = client.behalf ?? client
+    const owner = connection.owner!
+    const isOwn = !owner.isUnbound && connection.state !== 'closed' && owner.hasEnvironmentIn(spec.id)
+    if (!isOwn) return trunk
+    const branch = owner.branches.get(trunk) ?? this.#board.supervisor.addBranch(trunk, owner)
+    branch.clients.add(connection)
+    return branch
+  }
+
+  /** The client has gone: a branch ends with its last client, and what was started for this one is nobody's. */
+  #leaveBranches(client: Client): void {
+    const { owner } = client.behalf ?? client
+    for (const branch of [...(owner?.branches.values() ?? [])]) {
+      branch.clients.delete(client)
+      if (branch.clients.size === 0) this.#board.supervisor.retirePool(branch)
+      else if (branch.spec.sharing === 'isolated')
+        this.#dismissSpares(branch, sparesOf(branch).length - clientsWaiting(branch))
+    }
+  }
+
+  #dismissSpares(pool: Pool, count: number): void {
+    for (const worker of sparesOf(pool).slice(0, Math.max(count, 0))) this.#dismissWorker(worker)
+  }
+
+  #dismissWorker(worker: Worker): void {
+    worker.isDismissed = true
+    worker.holder = undefined
+    this.#board.supervisor.step(worker, 'stop')
   }
 
   // ---- isolated ----
@@ -142,43 +190,49 @@ export class Assignment {
     const held = client.holdings.get(pool.spec.id)
     if (held?.isReady && held.holder === client) return held
     const spare = pool.next()
-    if (spare === undefined) {
-      this.keepSpares(pool, client)
-      return 'no-worker'
-    }
+    if (spare === undefined) return 'no-worker'
     spare.holder = client
     client.holdings = ownMap(client.holdings).set(pool.spec.id, spare)
-    this.keepSpares(pool)
+    this.#staff(pool)
     return spare
   }
 
+  /** A worker has left its place: those who wait for one of their own come first. */
+  workerLeft({ trunk }: Pool): void {
+    for (const pool of [...trunk.branches, trunk]) this.#staff(pool)
+  }
+
   /** As many workers as `instances` says, or as clients wait, are there or coming, as far as `max_instances` allows. */
-  keepSpares(pool: Pool, newcomer?: Client): void {
-    if (pool.spec.sharing !== 'isolated' || pool.isRetired || this.#board.core.phase !== 'running') return
-    const { instances, maxInstances } = pool.spec
-    const spares = pool.workers.filter(isSpare).length
-    const waiting = new Set([...pool.waiting.routes].map(({ client }) => client))
-    if (newcomer !== undefined) waiting.add(newcomer)
-    const wanted = Math.max(instances, waiting.size) - spares
-    for (let i = 0; i < wanted && pool.workers.length < maxInstances; i++) {
-      this.#board.supervisor.step(this.#board.supervisor.addWorker(pool), 'retry')
-    }
+  #staff(pool: Pool, newcomer?: Client): void {
+    const { core, supervisor } = this.#board
+    if (!pool.isStaffedOnDemand || pool.isRetired || core.phase !== 'running') return
+    const isIsolated = pool.spec.sharing === 'isolated'
+    const wanted = clientsWaiting(pool, newcomer)
+    const there = isIsolated ? sparesOf(pool).length : pool.workers.length
+    let missing = (isIsolated ? Math.max(pool.spec.instances, wanted) : Math.min(wanted, 1)) - there
+    for (; missing > 0 && pool.hasRoom; missing--) supervisor.step(supervisor.addWorker(pool), 'retry')
+    if (isIsolated && pool.owner !== undefined) this.#makeRoom(pool.trunk, missing)
+  }
+
+  /** Spares that nobody waits for give way to those who need a worker of their own. */
+  #makeRoom(trunk: Pool, missing: number): void {
+    const leaving = trunk.family.flatMap(({ workers }) => workers).filter(({ isDismissed }) => isDismissed).length
+    const idle = sparesOf(trunk).length - clientsWaiting(trunk)
+    this.#dismissSpares(trunk, Math.min(missing - leaving, idle))
   }
 
   /** The client has gone: its own workers end with it. */
   giveBack(client: Client): void {
     // Not only its holdings: a worker of a pool that retires may have been succeeded by another of the same name.
     for (const worker of [...this.#board.core.workers.values()]) {
-      if (worker.holder !== client || worker.pool.spec.sharing !== 'isolated') continue
-      worker.isDismissed = true
-      worker.holder = undefined
-      this.#board.supervisor.step(worker, 'stop')
+      if (worker.holder === client && worker.pool.spec.sharing === 'isolated') this.#dismissWorker(worker)
     }
     client.holdings.clear()
     for (const pool of this.#board.core.everyPool) {
       this.#board.waiting.forget(client, pool.waiting)
       if (pool.spec.sharing === 'lease') this.#leave(client, pool)
     }
+    this.#leaveBranches(client)
   }
 
   /** A worker has ended: whoever it belonged to takes another with its next message. */
@@ -194,7 +248,7 @@ export class Assignment {
     worker.holder = undefined
     if (holder.holdings.get(pool.spec.id) === worker) holder.holdings.delete(pool.spec.id)
     if (pool.spec.sharing !== 'isolated') return
-    const spares = pool.workers.filter((other) => other !== worker && isSpare(other))
+    const spares = sparesOf(pool).filter((other) => other !== worker)
     if (spares.length >= pool.spec.instances) worker.isDismissed = true
   }
 
@@ -331,9 +385,9 @@ function isFree({ client, session, row }: Route): boolean {
 }
 
 /** The protocol version of a message: the one it asks for, as far as the pool knows it, or that of its client. */
-export function versionOf({ client, pool, dialect, row, line }: Route): number | undefined {
+export function versionOf({ client, pool, dialect, row, line, introducedBy }: Route): number | undefined {
   if (dialect?.table.singleHandshakeFrom === undefined) return undefined
-  const introduction = client.introductions.get(pool.spec.id)
+  const introduction = client.introductions.get(pool.spec.id) ?? introducedBy
   if (row?.opens === undefined) return introduction?.version
   const asked = line.key(FIELD.protocolVersion)
   return typeof asked === 'number' ? Math.min(asked, pool.newestVersion) : undefined
@@ -351,12 +405,12 @@ function hasRequestsAt(client: Client, worker: Worker): boolean {
   return false
 }
 
-function detailOf({ spec, workers }: Pool): Record<string, unknown> {
-  const why = workers.find((worker) => worker.lastError !== undefined)?.lastError ?? crowdingOf(spec, workers)
-  return { pool: spec.id, ...(why === undefined ? {} : { why }) }
+function detailOf(pool: Pool): Record<string, unknown> {
+  const why = pool.workers.find((worker) => worker.lastError !== undefined)?.lastError ?? crowdingOf(pool)
+  return { pool: pool.spec.id, ...(why === undefined ? {} : { why }) }
 }
 
-function crowdingOf({ sharing, maxInstances }: PoolSpec, workers: readonly Worker[]): string | undefined {
-  if (sharing !== 'isolated' || workers.length < maxInstances) return undefined
-  return `all ${maxInstances} workers that max_instances allows are in use`
+function crowdingOf({ spec, isStaffedOnDemand, hasRoom }: Pool): string | undefined {
+  if (!isStaffedOnDemand || hasRoom) return undefined
+  return `all ${spec.maxInstances} workers that max_instances allows are in use`
 }

@@ -14,7 +14,7 @@ import { Flow } from './flow.ts'
 import { FIXED } from './limits.ts'
 import { Client, type Peer, type Worker } from './peers.ts'
 import type { Pool } from './pools.ts'
-import { LOCAL_IDENTITY } from './rights.ts'
+import { LOCAL_IDENTITY, type Rights } from './rights.ts'
 import { Router } from './router.ts'
 import { type BusSnapshot, takeSnapshot } from './snapshot.ts'
 import { StuckClock } from './stuck.ts'
@@ -192,7 +192,7 @@ export class Bus {
     // What the gateway adds to a line that was allowed must not make it too long.
     const maxLineBytes = event.door === 'internal' ? Number.POSITIVE_INFINITY : maxClientLineBytes
     const client = new Client(event, maxLineBytes, limits.maxOutputQueueBytes)
-    if (client.isInternal) return this.#openInternal(client, event.prefer)
+    if (client.isInternal) return this.#openInternal(client, event)
     const isOneTooMany = this.#core.clients.size >= limits.maxClients
     this.#core.clients.set(client.id, client)
     this.#core.totals.clients++
@@ -206,8 +206,9 @@ export class Bus {
     this.#closeClient(client)
   }
 
-  #openInternal(client: Client, prefer: WorkerId | undefined): void {
+  #openInternal(client: Client, { prefer, behalfOf }: Extract<BusEvent, { type: 'client-opened' }>): void {
     client.prefer = prefer
+    if (behalfOf !== undefined) client.behalf = this.#core.clients.get(behalfOf)
     client.owner = this.#core.principals.local
     this.#core.exchanges.set(client.id, client)
     if (this.#core.phase === 'running' || this.#core.phase === 'draining') return
@@ -228,6 +229,12 @@ export class Bus {
     if (!caller.outbox.isFull) return
     if (source !== undefined) this.#withWorker(source, (worker) => this.#flow.fill(worker, caller))
     this.#flow.fill(caller, caller)
+  }
+
+  /** What a client may do; undefined: everything. */
+  rightsOf(client: ClientId): Rights | undefined {
+    const owner = this.#core.clients.get(client)?.owner
+    return owner === undefined || (owner.isUnbound && owner.rights.role === 'admin') ? undefined : owner.rights
   }
 
   /** Whether what the gateway says to this caller would wait. */
@@ -328,7 +335,7 @@ export class Bus {
       retired.push(pool)
     }
     for (const pool of spec.pools) if (!this.#core.pools.has(pool.id)) this.#supervisor.addPool(pool)
-    for (const pool of retired) {
+    for (const pool of retired.flatMap(({ family }) => family)) {
       const successor = this.#core.pools.get(pool.spec.id)
       if (successor !== undefined) this.#router.poolSucceeded(pool, successor)
       this.#supervisor.retirePool(pool)

@@ -68,9 +68,10 @@ export class Core {
     this.refused.set(reason, (this.refused.get(reason) ?? 0) + 1)
   }
 
-  /** The pools of the configuration, and those that retire. */
+  /** The pools of the configuration with their branches, and those that retire. */
   get everyPool(): ReadonlySet<Pool> {
     const pools = new Set(this.pools.values())
+    for (const { branches } of this.pools.values()) for (const branch of branches) pools.add(branch)
     for (const { pool } of this.workers.values()) pools.add(pool)
     return pools
   }

@@ -478,3 +478,43 @@ it('8.1 an array that uses an id that is still owed does not keep back the answe
   for (const { id } of last) rig.says(0, { id, result: {} })
   expect(rig.all(ANNA).slice(2)).toEqual([{ id: 8, result: {} }, [{ id: 9, result: {} }]])
 })
+
+it('A3 a client whose pool another serves for is not led to a worker that was welcomed in another version', () => {
+  const rig = new Rig(
+    [
+      { protocol: 'acp', restart: 'never', fallback: 'q' },
+      { id: 'q', protocol: 'acp' },
+    ],
+    {
+      defaultPool: 'p',
+    },
+  )
+  rig.send(ANNA, { id: 1, method: 'initialize', params: { protocolVersion: 2 } })
+  rig.says(0, { id: 1, result: { protocolVersion: 2 } })
+  rig.send(BERT, { ...INITIALIZE, pool: 'q' })
+  rig.says(1, WELCOME)
+  rig.dies(0)
+  const heardBefore = rig.at(1).length
+  rig.send(ANNA, { id: 2, method: 'session/new', params: {} })
+  expect(rig.reason(ANNA, 2)).toBe('protocol_mismatch')
+  expect(rig.at(1)).toHaveLength(heardBefore)
+})
+
+it('A3 a worker that welcomes a client in another version than it was welcomed in before gets nothing of it', () => {
+  const rig = new Rig([{ protocol: 'acp', sharing: 'isolated' }])
+  rig.send(ANNA, { id: 1, method: 'initialize', params: { protocolVersion: 2 } })
+  rig.says(0, { id: 1, result: { protocolVersion: 2 } })
+  rig.dies(0)
+  rig.pass(1_000)
+  rig.send(ANNA, { id: 2, method: 'session/new', params: {} })
+  const home = rig.at(0).length > 1 ? 0 : 1
+  const repeated = rig.at(home).at(-1)
+  rig.says(home, { id: repeated.id, result: { protocolVersion: 1 } })
+  rig.send(ANNA, { id: 3, method: 'session/new', params: {} })
+  expect([2, 3].map((id) => rig.reason(ANNA, id))).toEqual(['protocol_mismatch', 'protocol_mismatch'])
+  expect(rig.at(home).at(-1)).toEqual(repeated)
+  rig.send(ANNA, { id: 4, method: 'initialize', params: { protocolVersion: 1 } })
+  rig.says(home, { id: 4, result: { protocolVersion: 1 } })
+  rig.send(ANNA, { id: 5, method: 'session/new', params: {} })
+  expect(rig.at(home).at(-1)).toMatchObject({ id: 5 })
+})

@@ -73,6 +73,8 @@ export class DialectInbound {
     if (!isOwn && handshakes.mustWait(route, worker)) return handshakes.holdForAnswer(route, worker)
     const bond = this.#bind(route, worker)
     if (bond.held !== undefined) return void waiting.enter(route, bond.held)
+    if (bond.isMismatched && row?.opens === undefined)
+      return this.#board.refuse(route, 'protocol_mismatch', { pool: pool.spec.id })
     if (!isOwn && row?.opens === 'each' && request !== undefined && worker.takesOneHandshake) {
       this.#record(bond, route)
       return handshakes.answerAgain(route, worker)
@@ -160,6 +162,7 @@ export class DialectInbound {
     else introduction.home ??= bond
     if (!isNew) return bond
     bond.generation = worker.generation
+    bond.isMismatched = false
     if (introduction.initialize === undefined || row?.opens !== undefined) this.#duties.takeUp(bond)
     else if (worker.takesOneHandshake) this.#duties.takeUp(bond)
     else {
@@ -258,7 +261,9 @@ export class DialectInbound {
   }
 
   /** The handshake as the worker gets it, to be repeated to the next one. */
-  #record({ introduction }: Bond, route: Route): void {
+  #record(bond: Bond, route: Route): void {
+    const { introduction } = bond
+    bond.isMismatched = false
     introduction.initialize = splice(route.line, this.#board.cuts(route.line, introduction.dialect.table))
     introduction.version = versionOf(route)
     // When those are well again, their workers hear it too.

@@ -7,7 +7,7 @@
 import type { ErrorObject } from '../wire/jsonrpc.ts'
 import type { Reason } from './faults.ts'
 import type { Observed } from './observation.ts'
-import type { Identity, Rights } from './rights.ts'
+import type { BusMethod, Identity, Rights } from './rights.ts'
 import type { BusSpec, ClientId, Door, PoolId, Principal, WorkerId } from './vocabulary.ts'
 
 /** One life of a worker slot: a process, or whatever its source makes of it. */
@@ -64,6 +64,8 @@ export type BusEvent =
       readonly isLocal?: boolean
       /** An internal client's: the worker that shall have its message, if it is ready. */
       readonly prefer?: WorkerId
+      /** An internal client's: the connection for whose principal it is (contract 9.22). */
+      readonly behalfOf?: ClientId
     }
   | { readonly type: 'client-received'; readonly client: ClientId; readonly bytes: Buffer }
   /** What a credential of the client proves, or why nothing. */
@@ -124,7 +126,13 @@ export type Action =
   | ({ readonly do: 'pause-worker' | 'resume-worker' } & WorkerGeneration)
   /** `flush`: end the writing side once all is written; `drop`: at once. */
   | { readonly do: 'close-client'; readonly client: ClientId; readonly how: 'flush' | 'drop' }
-  | ({ readonly do: 'open-worker'; readonly pool: PoolId; readonly revision: string } & WorkerGeneration)
+  /** `principal` is the name of the one for whom it is started, and whose environment it gets; left out: anybody's. */
+  | ({
+      readonly do: 'open-worker'
+      readonly pool: PoolId
+      readonly revision: string
+      readonly principal?: string
+    } & WorkerGeneration)
   /** `end`: it is asked to; `kill`: it is made to; `clear`: whatever is left of it. */
   | ({ readonly do: 'close-worker'; readonly how: 'end' | 'kill' | 'clear' } & WorkerGeneration)
   | { readonly do: 'stop-accepting' }
@@ -133,6 +141,8 @@ export type Action =
   /** The client is, or is no more, whom its credential has proved. */
   | { readonly do: 'admitted'; readonly client: ClientId; readonly identity: Identity }
   | { readonly do: 'turned-away'; readonly client: ClientId; readonly reason: Reason }
+  /** What the bus itself is asked by somebody who may: `client-reply` follows. */
+  | { readonly do: 'administer'; readonly client: ClientId; readonly method: BusMethod; readonly id: string }
   /** A request of a client has been answered or has ended; or, a message of it was denied. */
   | ({ readonly do: 'audit'; readonly client: ClientId } & Deed)
   | {

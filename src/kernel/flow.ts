@@ -118,7 +118,7 @@ export class Flow {
   #stopSource(to: Peer): void {
     this.#noteFull(to)
     const source = this.#source
-    if (source !== undefined && source.blockedOn === undefined) this.block(source, to.gate)
+    if (source !== undefined && this.#mayStop(source)) this.block(source, to.gate)
   }
 
   /** A line that the bus itself has made. */
@@ -139,10 +139,16 @@ export class Flow {
 
   /** `source` has filled the queue of `to` by other ways than its own lines. */
   fill(source: Peer, to: Peer): void {
-    if (source.blockedOn === undefined && !source.isDeaf) this.block(source, to.gate)
+    if (this.#mayStop(source) && !source.isDeaf) this.block(source, to.gate)
+  }
+
+  /** No queue holds it up yet; that the bus as a whole has room again must not let it go on into a full one. */
+  #mayStop({ blockedOn }: Peer): boolean {
+    return blockedOn === undefined || blockedOn === this.totalGate
   }
 
   block(source: Peer, gate: Gate): void {
+    source.blockedOn?.sources.delete(source)
     source.blockedOn = gate
     gate.sources.add(source)
     if (source.isPaused) return

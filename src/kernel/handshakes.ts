@@ -272,11 +272,7 @@ export class Handshakes {
   }
 
   #welcomed(client: Client, worker: Worker): void {
-    const introduction = client.introductions.get(worker.pool.spec.id)
-    if (introduction !== undefined) {
-      introduction.version = worker.welcome!.version
-      introduction.isWelcomed = true
-    }
+    client.introductions.get(worker.pool.spec.id)?.welcome(worker.welcome!.version)
     this.tellRemembered(client, worker)
   }
 
@@ -314,6 +310,7 @@ export class Handshakes {
       this.answered(worker, dialect, version, line)
       if (bond.generation !== generation || bond.held !== held) return
       bond.held = undefined
+      bond.isMismatched = isOtherVersion(introduction, line)
       const confirms = dialect.table.greeting?.confirms
       if (confirms !== undefined) this.#board.tell(worker, { jsonrpc: '2.0', method: confirms })
       then()
@@ -321,6 +318,12 @@ export class Handshakes {
       this.#board.waiting.reopen(held)
     })
   }
+}
+
+/** Its client was welcomed in another version than the line says. */
+function isOtherVersion({ isWelcomed, version }: Introduction, line: Envelope): boolean {
+  const said = line.key(FIELD.resultProtocolVersion)
+  return isWelcomed && version !== undefined && typeof said === 'number' && said !== version
 }
 
 /** Many servers answer any handshake with their own: a number that is answered with a word proves no dialect of numbers. */

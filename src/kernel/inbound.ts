@@ -50,6 +50,7 @@ export class Inbound {
     if (pool === undefined) return
     route.pool = pool
     if (!client.owner!.isUnbound && !this.permission.mayPass(route)) return
+    if (known === undefined) route.pool = this.#board.assignment.poolFor(client, pool)
     if (core.spec.hasAudit && !client.isInternal) this.#board.audit.begin(route)
     if (pool.spec.isAioOnly) return this.#board.refuse(route, 'aio_only', { pool: pool.spec.id })
     const { requestTimeoutMs } = pool.spec.limits
@@ -74,7 +75,7 @@ export class Inbound {
     if (route.pool.isRetired) {
       const successor = core.pools.get(route.pool.spec.id)
       if (successor !== undefined && route.promised === undefined && this.#knownWorker(route) === undefined)
-        route.pool = successor
+        route.pool = this.#board.assignment.poolFor(route.client, successor)
     }
     if (route.dialect === undefined) this.#placePlain(route, this.#knownWorker(route))
     else this.#dialectInbound.place(route)

@@ -41,6 +41,15 @@ export class Introduction {
     this.isWelcomed = isWelcomed
   }
 
+  /** A worker has answered the handshake, in this version; what the client has said in its place to others holds as well. */
+  welcome(version: number | undefined): void {
+    for (const each of this.client.introductions.values()) {
+      if (each !== this && (each.initialize === undefined || each.initialize !== this.initialize)) continue
+      each.isWelcomed = true
+      if (version !== undefined) each.version = version
+    }
+  }
+
   bondWith(worker: Worker): Bond {
     const bond = new Bond(this, worker)
     this.bonds.set(worker, bond)
@@ -69,6 +78,8 @@ export class Bond {
   generation: number
   /** The client's messages that wait until the worker has answered the repeated handshake. */
   held: WaitingLine | undefined
+  /** The worker has answered the repeated handshake in another version than the client was welcomed in. */
+  isMismatched = false
 
   constructor(introduction: Introduction, worker: Worker) {
     this.introduction = introduction

@@ -103,4 +103,7 @@ export const FIXED = {
   revokedMs: 500,
   /** Principals without a connection whose rate is still remembered; the oldest are forgotten (9.21). */
   maxAbsentPrincipals: 10_000,
+  /** Tools of a pool of which it is remembered whether a principal may call them, and the longest such name (9.19). */
+  maxToolVerdicts: 256,
+  maxToolVerdictLength: 256,
 } as const

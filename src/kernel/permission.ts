@@ -7,10 +7,10 @@
  */
 import { type Envelope, SHAPE } from '../wire/envelope.ts'
 import { FIELD } from '../wire/fields.ts'
-import { hasKey, membersOf } from '../wire/json-array.ts'
+import { hasKey, MemberCursor } from '../wire/json-array.ts'
+import { plainTextAt } from '../wire/recalled-texts.ts'
 import type { Client } from './peers.ts'
 import type { PrincipalRow } from './principals.ts'
-import { mayUseTool } from './rights.ts'
 import type { Route } from './route.ts'
 import type { Switchboard } from './switchboard.ts'
 
@@ -39,14 +39,14 @@ export class Permission {
     return false
   }
 
-  #mayUseTool(route: Route, { rights }: PrincipalRow): boolean {
-    if (rights.tools === undefined) return true
+  #mayUseTool(route: Route, row: PrincipalRow): boolean {
+    if (row.rights.tools === undefined) return true
     const { line, pool, request } = route
     const use = this.#board.dialects.toolUseOf(line)
     if (use === 'listed' && request !== undefined) request.hidesTools = true
     if (use !== 'called') return true
     const tool = toolNamedBy(line)
-    if (tool !== undefined && mayUseTool(rights, pool.spec.id, tool)) return true
+    if (tool !== undefined && row.mayCall(pool, tool)) return true
     return this.#deny(route, { pool: pool.spec.id, ...(tool === undefined ? {} : { tool }) })
   }
 
@@ -69,10 +69,13 @@ export class Permission {
 /** Undefined: it names none, or nobody can tell which. */
 export function toolNamedBy(line: Envelope): string | undefined {
   if (!line.has(FIELD.params)) return undefined
+  const { bytes } = line
   let name: string | undefined
-  for (const member of membersOf(line.bytes, line.startOf(FIELD.params), line.endOf(FIELD.params))) {
-    if (!hasKey(line.bytes, member, 'name')) continue
-    const value: unknown = JSON.parse(line.bytes.utf8Slice(member.start, member.end))
+  const member = new MemberCursor(bytes, line.startOf(FIELD.params), line.endOf(FIELD.params))
+  while (member.next()) {
+    if (!hasKey(bytes, member, 'name')) continue
+    const value: unknown =
+      plainTextAt(bytes, member.start, member.end) ?? JSON.parse(bytes.utf8Slice(member.start, member.end))
     if (name !== undefined || typeof value !== 'string') return undefined
     name = value
   }

@@ -2,16 +2,26 @@
  * A pool of workers and the line of those who wait for one.
  *
  * It knows whose turn it is; whether a worker lives is decided in `supervisor.ts`. Invariant: messages wait only while no
- * worker of the pool is ready, so nobody is overtaken.
+ * worker of the pool is ready, so nobody is overtaken. A principal whose workers have an environment of their own has a
+ * branch of the pool: a pool like it, with a line and workers that nobody else gets (contract 9.22).
  */
 import type { Dialect, Dialects } from './dialects.ts'
-import type { Worker } from './peers.ts'
+import type { Client, Worker } from './peers.ts'
+import type { PrincipalRow } from './principals.ts'
 import type { PoolSpec } from './vocabulary.ts'
 import { WaitingLine } from './waiting.ts'
 
 export class Pool {
   spec: PoolSpec
   readonly workers: Worker[] = []
+  /** Whose workers these are; undefined: anybody's. */
+  readonly owner: PrincipalRow | undefined
+  /** The pool of which this is a branch; itself, if it is none. */
+  readonly trunk: Pool
+  /** Those that serve, and those whose workers are still ending. */
+  readonly branches = new Set<Pool>()
+  /** Who uses a branch: it ends with the last of them. */
+  readonly clients = new Set<Client>()
   /** Messages for which no worker was ready, and those that wait for a lease. */
   readonly waiting: WaitingLine
   readonly leases: WaitingLine
@@ -29,8 +39,10 @@ export class Pool {
   fatalProbes = 0
   #turn = 0
 
-  constructor(spec: PoolSpec, { list }: Dialects) {
+  constructor(spec: PoolSpec, { list }: Dialects, branch?: { readonly trunk: Pool; readonly owner: PrincipalRow }) {
     this.spec = spec
+    this.owner = branch?.owner
+    this.trunk = branch?.trunk ?? this
     const candidates = list.filter(({ table }) => table.protocol === spec.protocol)
     this.isFixed = candidates.length === 1
     this.dialect = this.isFixed ? candidates[0] : candidates.find(({ table }) => table.era === spec.era)
@@ -48,12 +60,32 @@ export class Pool {
     return undefined
   }
 
-  /** Some worker will be ready without anybody's doing: it starts, or its back-off ends. */
+  /** Some worker will be ready without anybody's doing: it starts, its back-off ends, or another leaves it room. */
   get isExpectingWorker(): boolean {
-    return this.workers.some((worker) => EXPECTED.has(worker.state))
+    if (this.workers.some(isExpected)) return true
+    if (!this.isStaffedOnDemand) return false
+    return this.family.some((pool) => pool.workers.some((worker) => worker.isDismissed && isExpected(worker)))
+  }
+
+  /** Its workers are started for those who come, as far as `max_instances` allows. */
+  get isStaffedOnDemand(): boolean {
+    return this.owner !== undefined || this.spec.sharing === 'isolated'
+  }
+
+  /** The pool with all its branches: their workers are counted together. */
+  get family(): readonly Pool[] {
+    return [this.trunk, ...this.trunk.branches]
+  }
+
+  get hasRoom(): boolean {
+    let count = 0
+    for (const { workers } of this.family) count += workers.length
+    return count < this.spec.maxInstances
   }
 }
 
 const isAnyones = (): boolean => true
+
+const isExpected = ({ state }: Worker): boolean => EXPECTED.has(state)
 
 const EXPECTED: ReadonlySet<string> = new Set(['starting', 'backing_off', 'dying', 'stopping'])

@@ -8,23 +8,30 @@
 import { FIXED } from './limits.ts'
 import type { Client } from './peers.ts'
 import type { Pool } from './pools.ts'
-import { type Identity, LOCAL_IDENTITY, mayUsePool, type Rights } from './rights.ts'
+import { type Identity, LOCAL_IDENTITY, matchesAny, mayUsePool, mayUseTool, type Rights } from './rights.ts'
 import type { PoolId, Principal } from './vocabulary.ts'
 
 export class PrincipalRow {
   readonly id: Principal
+  /** Whose rights and environment it has. */
+  readonly name: string
   readonly clients = new Set<Client>()
+  /** Its branches, by the pool that they belong to (contract 9.22). */
+  readonly branches = new Map<Pool, Pool>()
   /** How often it was refused something that it has no right to. */
   refused = 0
   #rights: Rights
   #isUnbound = false
   #verdicts = new WeakMap<Pool, boolean>()
+  /** Of tools that were called lately, by pool. */
+  #toolVerdicts = new WeakMap<Pool, Map<string, boolean>>()
   /** What is left of its rate, and when that was. */
   #left: number
   #leftAtMs: number
 
-  constructor(id: Principal, rights: Rights, nowMs: number) {
-    this.id = id
+  constructor({ principal, name, rights }: Identity, nowMs: number) {
+    this.id = principal
+    this.name = name
     this.#rights = rights
     this.#left = rights.rate?.count ?? 0
     this.#leftAtMs = nowMs
@@ -41,12 +48,20 @@ export class PrincipalRow {
   }
 
   adopt(rights: Rights): void {
+    // Who had no bound has used nothing of it.
+    if (this.#rights.rate === undefined) this.#left = rights.rate?.count ?? 0
     this.#rights = rights
     this.#verdicts = new WeakMap()
+    this.#toolVerdicts = new WeakMap()
     const { role, pools, tools, rate, maxPending, environmentFor } = rights
     const isBounded = (tools ?? rate ?? maxPending ?? environmentFor) !== undefined
     this.#isUnbound = role !== 'observer' && pools.includes('*') && !isBounded
     if (rate !== undefined) this.#left = Math.min(this.#left, rate.count)
+  }
+
+  /** Workers that are started for it in this pool have variables of its own. */
+  hasEnvironmentIn(pool: PoolId): boolean {
+    return matchesAny(this.#rights.environmentFor ?? [], pool)
   }
 
   mayName(pool: PoolId): boolean {
@@ -58,6 +73,20 @@ export class PrincipalRow {
     if (known !== undefined) return known
     const verdict = this.mayName(pool.spec.id)
     this.#verdicts.set(pool, verdict)
+    return verdict
+  }
+
+  /** The same tools are called again and again: patterns are looked at once for each. */
+  mayCall(pool: Pool, tool: string): boolean {
+    let verdicts = this.#toolVerdicts.get(pool)
+    const known = verdicts?.get(tool)
+    if (known !== undefined) return known
+    const verdict = mayUseTool(this.#rights, pool.spec.id, tool)
+    if (verdicts === undefined || verdicts.size >= FIXED.maxToolVerdicts) {
+      verdicts = new Map()
+      this.#toolVerdicts.set(pool, verdicts)
+    }
+    if (tool.length <= FIXED.maxToolVerdictLength) verdicts.set(tool, verdict)
     return verdict
   }
 
@@ -136,11 +165,11 @@ export class Principals {
     }
   }
 
-  #rowOf({ principal, rights }: Identity): PrincipalRow {
-    const known = this.#rows.get(principal)
+  #rowOf(identity: Identity): PrincipalRow {
+    const known = this.#rows.get(identity.principal)
     if (known !== undefined) return known
-    const row = new PrincipalRow(principal, rights, this.#nowMs())
-    this.#rows.set(principal, row)
+    const row = new PrincipalRow(identity, this.#nowMs())
+    this.#rows.set(row.id, row)
     return row
   }
 }

@@ -8,6 +8,17 @@ import { LOCAL, type Principal } from './vocabulary.ts'
 
 export type Role = 'user' | 'observer' | 'admin'
 
+/** What the bus itself is asked, and by whom it may be (contract 9.6). */
+export const BUS_METHODS = {
+  'bus::status': ['observer', 'admin'],
+  'bus::reload': ['admin'],
+} as const satisfies Record<string, readonly Role[]>
+export type BusMethod = keyof typeof BUS_METHODS
+
+export function isBusMethod(method: string): method is BusMethod {
+  return Object.hasOwn(BUS_METHODS, method)
+}
+
 export interface ToolRights {
   /** Left out: all that are not denied. */
   readonly allow?: readonly string[]

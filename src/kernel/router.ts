@@ -21,6 +21,7 @@ import { FIXED } from './limits.ts'
 import { Outbound } from './outbound.ts'
 import type { Client, Peer, Worker } from './peers.ts'
 import type { Pool } from './pools.ts'
+import { BUS_METHODS, isBusMethod, type Role } from './rights.ts'
 import { SharedDuties } from './shared-duties.ts'
 import { about } from './supervisor.ts'
 import type { Switchboard } from './switchboard.ts'
@@ -100,7 +101,7 @@ export class Router {
   }
 
   workerLeft(pool: Pool): void {
-    this.#board.assignment.keepSpares(pool)
+    this.#board.assignment.workerLeft(pool)
   }
 
   // ---- from a client ----
@@ -110,7 +111,10 @@ export class Router {
     const { shape } = line
     if (shape === SHAPE.bad && client.hasBatches && line.isArray) return this.#takeBatch(client, line)
     core.totals.linesFromClients++
-    if (client.owner === undefined) return this.admission.takeFirst(client, line)
+    if (client.owner === undefined) {
+      client.hasSpoken = true
+      return this.admission.takeFirst(client, line)
+    }
     if (shape === SHAPE.notJson) return this.#board.closeFor(client, 'not_json', 'null')
     if (shape === SHAPE.bad) return this.#board.closeFor(client, 'bad_envelope', line.idSpelling(), line.problem)
     const isFirst = !client.hasSpoken
@@ -153,12 +157,27 @@ export class Router {
     const { core } = this.#board
     const method = line.text(FIELD.method)!
     if (method === 'bus::open' && this.admission.open(client, line, isFirst)) return
-    if (method === 'bus::whoami' && line.shape === SHAPE.request && core.spec.hasAccess) {
-      const who = JSON.stringify(this.admission.describe(client))
-      return this.#board.answerRequest(core.owed.accept(line, client), `"result":${who}`)
-    }
+    if (core.spec.hasAccess && line.shape === SHAPE.request && this.#takeAccessMethod(client, line, method)) return
     if (method !== 'bus::open' && this.calls.isOn) return this.#call(client, line)
     this.#refuseMethod(client, line, method)
+  }
+
+  /** What is asked of the bus where callers are told apart (contract 9.6). */
+  #takeAccessMethod(client: Client, line: Envelope, method: string): boolean {
+    const { core } = this.#board
+    if (method !== 'bus::whoami' && !isBusMethod(method)) return false
+    if (!this.#inbound.mayAsk(client, line)) return true
+    const request = core.owed.accept(line, client)
+    if (!isBusMethod(method)) {
+      this.#board.answerRequest(request, `"result":${JSON.stringify(this.admission.describe(client))}`)
+    } else if ((BUS_METHODS[method] as readonly Role[]).includes(client.owner!.rights.role)) {
+      request.isAtGateway = true
+      core.actions.push({ do: 'administer', client: client.id, method, id: request.idSpelling })
+    } else {
+      client.owner!.refused++
+      this.#board.settle(request, 'not_allowed', { method })
+    }
+    return true
   }
 
   #refuseMethod(client: Client, line: Envelope, method: string): void {

@@ -12,6 +12,7 @@ import { type Act, LIFECYCLE, type WorkerEvent } from './lifecycle.ts'
 import { FIXED } from './limits.ts'
 import { Worker } from './peers.ts'
 import { Pool } from './pools.ts'
+import type { PrincipalRow } from './principals.ts'
 import type { PoolSpec, WorkerId } from './vocabulary.ts'
 
 /** What the rest of the kernel does when a worker comes or goes. */
@@ -58,6 +59,14 @@ export class Supervisor {
     this.#core.pools.set(spec.id, pool)
     this.#addWorkers(pool, spec.instances)
     return pool
+  }
+
+  /** The pool for one principal alone, with an environment of its own; its workers are started when they are wanted. */
+  addBranch(trunk: Pool, owner: PrincipalRow): Pool {
+    const branch = new Pool({ ...trunk.spec, instances: 0 }, this.#dialects, { trunk, owner })
+    trunk.branches.add(branch)
+    owner.branches.set(trunk, branch)
+    return branch
   }
 
   /** The pool is to have more workers and is the same otherwise: those that run stay (contract 7.5). */
@@ -169,10 +178,15 @@ export class Supervisor {
   /** All of a pool's workers end when nothing is bound to them any more (contract 7.5). */
   retirePool(pool: Pool): void {
     pool.isRetired = true
+    pool.owner?.branches.delete(pool.trunk)
     for (const worker of [...pool.workers]) {
+      // It leaves its place to others.
+      if (pool.owner !== undefined) worker.isDismissed = true
+      if (worker.state === 'stopped') this.#vacate(worker)
       this.step(worker, 'retire')
       this.maybeDismiss(worker)
     }
+    if (pool.workers.length === 0) pool.trunk.branches.delete(pool)
   }
 
   /** A retiring worker to which nothing is bound goes. */
@@ -184,7 +198,7 @@ export class Supervisor {
   }
 
   #spawn(worker: Worker): void {
-    const { spec } = worker.pool
+    const { spec, owner } = worker.pool
     worker.renew()
     worker.spawnedAtMs = this.#core.nowMs
     const { generation } = worker
@@ -194,6 +208,7 @@ export class Supervisor {
       generation,
       pool: spec.id,
       revision: spec.revision,
+      ...(owner === undefined ? {} : { principal: owner.name }),
     })
     // 0: it may take for ever.
     if (spec.startTimeoutMs === 0) return
@@ -326,14 +341,20 @@ export class Supervisor {
     this.#core.log('info', 'worker stopped', about(worker))
     const { pool } = worker
     if (pool.isRetired || worker.isDismissed) {
-      this.#core.workers.delete(worker.id)
-      this.#vacant.set(worker.id, worker.generation)
-      pool.workers.splice(pool.workers.indexOf(worker), 1)
+      this.#vacate(worker)
       this.#news.workerLeft(pool)
     }
     // Whoever came while it was ending waits for the next; who waited for a start that failed is told.
     if (worker.hasOpened && !pool.waiting.isEmpty) this.wake(pool)
-    this.#maybeEmptied(pool)
+    for (const each of pool.family) this.#maybeEmptied(each)
+  }
+
+  #vacate(worker: Worker): void {
+    const { pool } = worker
+    this.#core.workers.delete(worker.id)
+    this.#vacant.set(worker.id, worker.generation)
+    pool.workers.splice(pool.workers.indexOf(worker), 1)
+    if (pool.isRetired && pool.workers.length === 0) pool.trunk.branches.delete(pool)
   }
 
   #maybeEmptied(pool: Pool): void {

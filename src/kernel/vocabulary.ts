@@ -42,6 +42,8 @@ export interface PoolSpec {
   readonly hangTimeoutMs: number
   /** Its workers start with the first message for them, and again with the next one after they have ended. */
   readonly isLazy?: boolean
+  /** A principal with an environment for it has one worker of its own, whatever the sharing (contract 9.22). */
+  readonly hasOwnWorkers?: boolean
   /** Its workers take the end of any session, whatever the agents behind them can do. */
   readonly closesSessions?: boolean
   /** A lazy worker without sessions and requests for so long is ended; left out: never. */

@@ -4,6 +4,7 @@
  * A row says what must hold, never how it is done, and is cited by at least one test that fails without it.
  */
 import { ACCESS } from './requirements-access.ts'
+import { ADMISSION } from './requirements-admission.ts'
 import { AIO, OPENAI_AGENT, REGISTRY, TRACES } from './requirements-agents.ts'
 import { CREDENTIALS } from './requirements-credentials.ts'
 import { ACP, MCP } from './requirements-protocols.ts'
@@ -316,6 +317,7 @@ const TABLES = {
   ...CREDENTIALS,
   ...RIGHTS,
   ...ACCESS,
+  ...ADMISSION,
   ...TLS,
 }
 

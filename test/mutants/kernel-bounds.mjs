@@ -151,8 +151,8 @@ export const KERNEL_BOUNDS = [
     '8.3',
     'backpressure',
     'kernel/flow.ts',
-    'if (source !== undefined && source.blockedOn === undefined) this.block(source, to.gate)',
-    'if (source?.blockedOn !== undefined) return',
+    'if (source !== undefined && this.#mayStop(source)) this.block(source, to.gate)',
+    'if (source === undefined) return',
     'nobody is paused',
   ),
   row(

@@ -10,6 +10,8 @@ export const LONG_REGRESSION_EVENTS = 2_000
 
 export const LONG_REGRESSIONS: readonly (readonly [seed: number, what: string])[] = [
   [971665443, 'a cancel that has waited does not mean a request that came after it'],
+  [300002112, 'a reload does not let a worker that runs on hear a handshake again'],
+  [310002393, 'who waits for the whole bus and fills a queue waits for that queue'],
 ]
 
 export const REGRESSIONS: readonly (readonly [seed: number, what: string])[] = [

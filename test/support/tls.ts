@@ -1,12 +1,13 @@
 /** The authority, the bus and the clients of tests that speak TLS; everything is made when it is first asked for. */
 import { readFileSync } from 'node:fs'
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
+import { afterAll } from 'vitest'
 import { Authority, type Pair } from './certificates.ts'
 
 const made = new Map<string, Authority>()
 let pair: Pair | undefined
 
-process.once('exit', () => {
+afterAll(() => {
   for (const authority of made.values()) authority.remove()
 })
 

@@ -14,7 +14,7 @@ import type { AuditEvent } from '../../access/audit-line.ts'
 import { callerOf } from '../../access/caller.ts'
 import type { Identity as Proof, Refusal as Rebuff, Verdict } from '../../access/identity.ts'
 import { Judge } from '../../access/judge.ts'
-import { Principals } from '../../access/principals.ts'
+import { environmentFor, Principals } from '../../access/principals.ts'
 import { REFUSAL_PAUSE_MS, RefusalLines, SlowedRefusals } from '../../access/refusals.ts'
 import { digestOf } from '../../access/token.ts'
 import type { AccessConfig } from '../../config/bus-config.ts'
@@ -27,6 +27,7 @@ import type { ConnectionInfo } from '../../transports/listener.ts'
 import { UserMistake } from '../user-mistake.ts'
 import type { Entrance } from './daemon.ts'
 import type { Log } from './log.ts'
+import type { Reception } from './open-doors.ts'
 
 export interface AdmissionsOptions {
   readonly log: Log
@@ -53,7 +54,7 @@ interface Visitor {
 const LOOK_MS = 500
 const UNAUTHENTICATED: Verdict = { refusal: { reason: 'unauthenticated' } }
 
-export class Admissions {
+export class Admissions implements Reception {
   readonly #options: AdmissionsOptions
   readonly #judge: Judge
   readonly #visitors = new Map<ClientId, Visitor>()
@@ -83,7 +84,6 @@ export class Admissions {
     this.#hold()
   }
 
-  /** How somebody who comes through this door is received. */
   receive({ door, listener, peer, secured }: ConnectionInfo): Pick<Entrance, 'identity' | 'mustProve' | 'from'> {
     if (door === 'unix' || door === 'stdio') return {}
     const from = hostOf(peer)
@@ -104,8 +104,17 @@ export class Admissions {
     this.#visitors.set(client, visitor)
     secured?.then(
       (certificate) => this.#secured(client, certificate, listener),
-      () => {},
+      () => this.#failedHandshake(client),
     )
+  }
+
+  /** Somebody who came while nobody was asked. */
+  takeOver(client: ClientId, info: ConnectionInfo): void {
+    this.opened(client, info)
+    const isLocal = info.door === 'unix' || info.door === 'stdio'
+    const verdict = isLocal ? this.#judge.local() : this.#judge.anonymous()
+    if ('identity' in verdict) this.#visitors.get(client)!.proof = verdict.identity
+    else this.#options.tell({ type: 'client-revoked', client, isExpired: false })
   }
 
   closed(client: ClientId): void {
@@ -164,6 +173,7 @@ export class Admissions {
 
   /** What a worker that is started for this principal gets (contract 9.22). */
   environmentOf(name: string, pool: string): Record<string, string> {
+    if (name === 'anonymous') return environmentFor(this.#config?.anonymousEnvironment ?? {}, pool)
     return this.#principals.environmentOf(name, pool)
   }
 
@@ -191,11 +201,19 @@ export class Admissions {
     this.#answer(client, verdict, undefined)
   }
 
+  /** A certificate that does not hold, or none; the door has told the log. */
+  #failedHandshake(client: ClientId): void {
+    const visitor = this.#visitors.get(client)
+    if (visitor === undefined || this.#lines.take() === undefined) return
+    this.#write({ event: 'refused', client, ...aboutOf(visitor), outcome: 'refused', reason: 'tls_handshake' })
+  }
+
   /** Nobody in particular: where only this machine can come, or where that is wanted in so many words (contract 9.1). */
   #unproved(listener: string): Verdict {
     const address = readTcpAddress(listener.replace(/^[a-z]+:/, ''))
     const isLoopback = typeof address === 'object' && isLoopbackHost(address.host)
-    return isLoopback || this.#options.allowUnauthenticated ? this.#judge.anonymous() : UNAUTHENTICATED
+    if (!isLoopback && !this.#options.allowUnauthenticated) return UNAUTHENTICATED
+    return this.#judge.anonymous()
   }
 
   #answer(client: ClientId, verdict: Verdict, digest: string | undefined): void {

@@ -10,7 +10,7 @@ import { DIALECTS } from '../../dialects/index.ts'
 import { Bus } from '../../kernel/bus.ts'
 import type { Action, BusEvent, CallerId, WorkerGeneration, Write } from '../../kernel/events.ts'
 import type { Observed } from '../../kernel/observation.ts'
-import type { Identity } from '../../kernel/rights.ts'
+import type { Identity, Rights } from '../../kernel/rights.ts'
 import type { BusSnapshot } from '../../kernel/snapshot.ts'
 import type { BusSpec, ClientId, Door, PoolId, WorkerId } from '../../kernel/vocabulary.ts'
 import { WorkerProcess } from '../../process/worker-process.ts'
@@ -18,7 +18,7 @@ import { IdTable } from '../../wire/id-table.ts'
 import { BusClock } from './bus-clock.ts'
 import { ClientLink } from './client-link.ts'
 import { KernelMistake } from './edges.ts'
-import { InternalClient, type InternalListener } from './internal-client.ts'
+import { InternalClient, type InternalListener, type Wishes } from './internal-client.ts'
 import type { Log } from './log.ts'
 import { PendingWorker } from './pending-worker.ts'
 import type { Recorder } from './recorder.ts'
@@ -27,8 +27,11 @@ import { type Framing, WorkerLink } from './worker-link.ts'
 /** Starts a process; `failed` on what it returns tells why it could not. */
 export type Start = () => WorkerProcess
 
-/** Starts the process of a pool's worker, or brings its program first; a rejection tells why it cannot be had. */
-export type Launcher = (pool: PoolId, revision: string) => WorkerProcess | Promise<Start>
+/**
+ * Starts the process of a pool's worker, for this principal if one is named, or brings its program first; a rejection tells
+ * why it cannot be had.
+ */
+export type Launcher = (pool: PoolId, revision: string, principal?: string) => WorkerProcess | Promise<Start>
 
 /** Who takes what is not routed; see `gateway-room.ts`. */
 export interface CallDesk {
@@ -67,6 +70,8 @@ export interface DaemonOptions {
   readonly framing?: (revision: string) => Framing | undefined
   /** Writes down what the kernel is told and decides. */
   readonly record?: ((spec: BusSpec) => Recorder) | undefined
+  /** Answers what the bus itself is asked, by `reply`. */
+  readonly administer?: (asked: Extract<Action, { do: 'administer' }>) => void
   readonly stopAccepting: () => void
   readonly finished: () => void
 }
@@ -162,17 +167,11 @@ export class Daemon {
     this.#admissions = admissions
   }
 
-  openInternal(pool: PoolId, prefer: WorkerId | undefined, listener: InternalListener): InternalClient {
+  openInternal(pool: PoolId, wishes: Wishes, listener: InternalListener): InternalClient {
     const client = this.#nextClient++ as ClientId
     const internal = new InternalClient(client, listener, this.#tell)
     this.#exchanges.set(client, internal)
-    this.apply({
-      type: 'client-opened',
-      client,
-      door: 'internal',
-      pool,
-      ...(prefer === undefined ? {} : { prefer }),
-    })
+    this.apply({ type: 'client-opened', client, door: 'internal', pool, ...wishes })
     return internal
   }
 
@@ -205,6 +204,19 @@ export class Daemon {
     opened?.(client)
     this.apply({ type: 'client-opened', client, ...entrance, ...(pool === undefined ? {} : { pool }) })
     link.open()
+  }
+
+  /** The answer to what the bus itself was asked; `outcome` is a member of JSON. */
+  reply({ client, id }: { readonly client: ClientId; readonly id: string }, outcome: string): void {
+    const bytes = Buffer.from(`{"jsonrpc":"2.0","id":${id},${outcome}}\n`)
+    const key: unknown = JSON.parse(id)
+    const isUsual = typeof key === 'string' || typeof key === 'number'
+    this.apply({ type: 'client-reply', client, bytes, isFinal: true, ...(isUsual ? { id: key } : {}) })
+  }
+
+  /** What the caller may do; undefined: everything. */
+  rightsOf(client: ClientId): Rights | undefined {
+    return this.#bus.rightsOf(client)
   }
 
   /** Without a word. */
@@ -252,6 +264,8 @@ export class Daemon {
         return this.#options.log.write(action.level, action.text, action.about)
       case 'finished':
         return this.#options.finished()
+      case 'administer':
+        return this.#options.administer?.(action)
       case 'judge':
         return this.#admissions?.judge(action.client, action.token)
       case 'admitted':
@@ -305,8 +319,8 @@ export class Daemon {
   }
 
   #spawn(spawn: Spawn): void {
-    const { worker, generation, pool, revision } = spawn
-    const launched = this.#options.launch(pool, revision)
+    const { worker, generation, pool, revision, principal } = spawn
+    const launched = this.#options.launch(pool, revision, principal)
     if (launched instanceof WorkerProcess) return this.#join(spawn, launched)
     const pending = new PendingWorker(worker, generation, this.#tell)
     this.#workers.set(worker, pending)

@@ -23,6 +23,8 @@ export function busSpecOf({ bus, launches, access }: BusConfig): BusSpec {
 
 function traitsOf({ startTimeoutMs }: PoolSpec, launch: Launch): Partial<PoolSpec> {
   if ('agent' in launch && launch.agent === 'registry') return { closesSessions: true }
+  // Its key is in its environment: whoever brings one has a worker for it.
+  if ('agent' in launch && launch.agent === 'openai') return { hasOwnWorkers: true }
   // Bringing the program belongs to the start, and 0 is for ever.
   if ('registry' in launch && startTimeoutMs > 0) return { startTimeoutMs: startTimeoutMs + INSTALL_MS }
   return {}
@@ -102,11 +104,11 @@ export class Launches {
     }
   }
 
-  /** A worker of the pool, as soon as its program is there. */
-  launch(revision: string): WorkerProcess | Promise<Start> {
+  /** A worker of the pool, as soon as its program is there; what is `own` goes over the environment of the pool. */
+  launch(revision: string, own: Readonly<Record<string, string>> = {}): WorkerProcess | Promise<Start> {
     const launch = this.#launchOf(revision)
-    if (launch instanceof Promise) return launch.then((resolved) => () => this.#spawn(resolved))
-    return this.#spawn(launch)
+    if (launch instanceof Promise) return launch.then((resolved) => () => this.#spawn(resolved, own))
+    return this.#spawn(launch, own)
   }
 
   /** A process of the pool now; without its program it fails. */
@@ -121,9 +123,9 @@ export class Launches {
     return launch
   }
 
-  #spawn(launch: Resolved): WorkerProcess {
+  #spawn(launch: Resolved, own: Readonly<Record<string, string>> = {}): WorkerProcess {
     if ('unavailable' in launch) return absent(UNAVAILABLE, launch.unavailable)
-    return spawnWorker(launch, { watch: this.#watch })
+    return spawnWorker({ ...launch, env: { ...launch.env, ...own } }, { watch: this.#watch })
   }
 
   async #resolve(id: PoolId, launch: RegistryLaunch, config: BusConfig): Promise<Resolved> {

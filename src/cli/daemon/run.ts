@@ -11,22 +11,25 @@ import { formatProblems } from '../../config/report.ts'
 import { ControlError, type ControlMethods, serveControl } from '../../console/control-server.ts'
 import { defaultControlPath, ensureRunDirectory, removeRecord, sweepStale, writeRecord } from '../../console/running.ts'
 import type { Status, WorkerStatus } from '../../console/status-view.ts'
+import type { Action, CallerId } from '../../kernel/events.ts'
+import { mayUsePool, type Rights } from '../../kernel/rights.ts'
 import type { WorkerSnapshot } from '../../kernel/snapshot.ts'
 import type { PoolId } from '../../kernel/vocabulary.ts'
 import { Warden } from '../../process/warden.ts'
 import type { ConnectionInfo, Listener } from '../../transports/listener.ts'
 import { openStdio } from '../../transports/stdio.ts'
 import { listenTcp } from '../../transports/tcp.ts'
-import { listenTls } from '../../transports/tls.ts'
 import { listenUnix } from '../../transports/unix.ts'
+import { CODE } from '../../wire/jsonrpc.ts'
 import { VERSION } from '../version.ts'
-import { Admissions } from './admissions.ts'
+import type { Admissions } from './admissions.ts'
 import { Daemon, type DaemonOptions } from './daemon.ts'
 import { Edges } from './edges.ts'
 import type { GatewayRoom } from './gateway-room.ts'
 import { InTurn } from './in-turn.ts'
 import { busSpecOf, Launches, type ResolveAgent } from './launches.ts'
 import type { Log } from './log.ts'
+import { OpenDoors, type Reception } from './open-doors.ts'
 
 const refuseTraces = (): never => {
   throw new ControlError(
@@ -67,7 +70,9 @@ class Run {
   readonly #warden: Warden
   readonly #launches: Launches
   readonly #daemon: Daemon
-  readonly #admissions: Admissions
+  /** Who receives those that come; whether it asks who they are, the configuration says. */
+  #reception: Reception = new OpenDoors()
+  #admissions: Admissions | undefined
   readonly #edges: Edges
   /** Connections that came before the workers were started. */
   #early: (() => void)[] | undefined = []
@@ -92,23 +97,22 @@ class Run {
     this.#launches = new Launches(this.#warden, options.resolveAgent, options.log)
     this.#daemon = new Daemon(busSpecOf(options.config), {
       log: options.log,
-      launch: (_pool, revision) => this.#launches.launch(revision),
+      launch: (pool, revision, principal) =>
+        this.#launches.launch(
+          revision,
+          principal === undefined ? {} : this.#admissions?.environmentOf(principal, pool),
+        ),
       framing: (revision) => this.#launches.framing(revision),
       record: options.record,
+      administer: (asked) => void this.#administer(asked),
       stopAccepting: () => void this.#closeDoors(),
       finished: () => this.#end(0),
     })
-    this.#admissions = new Admissions({
-      log: options.log,
-      tell: (event) => this.#daemon.apply(event),
-      drop: (client) => this.#daemon.drop(client),
-      allowUnauthenticated: options.doors.allowUnauthenticated,
-    })
+    this.#daemon.attachAdmissions(this.#reception)
   }
 
   async untilEnd(): Promise<number> {
-    this.#admissions.adopt(this.#config.access)
-    this.#daemon.attachAdmissions(this.#admissions)
+    await this.#adoptAccess(this.#config.access)
     await Promise.all([this.#launches.learn(this.#config), this.#openRoom(this.#config)])
     // Before anybody can know that the bus is there.
     this.#watchSignals()
@@ -139,8 +143,28 @@ class Run {
       config,
       log,
       edges: this.#edges,
+      rightsOf: (from) => this.#rightsOf(from),
     })
     this.#daemon.attach(this.#room)
+  }
+
+  #rightsOf(from: CallerId): Rights | undefined {
+    if (this.#config.access === undefined || from.kind !== 'client') return undefined
+    return this.#daemon.rightsOf(from.client)
+  }
+
+  /** What the bus itself is asked over the wire, by somebody who may (contract 9.6). */
+  async #administer(asked: Extract<Action, { do: 'administer' }>): Promise<void> {
+    const { client, method } = asked
+    try {
+      const result =
+        method === 'bus::reload' ? await this.#reloads.ask() : statusFor(this.#status(), this.#daemon.rightsOf(client))
+      this.#daemon.reply(asked, `"result":${JSON.stringify(result)}`)
+    } catch (error) {
+      const message = error instanceof ControlError ? error.message : 'the bus could not do this; its log says why'
+      if (!(error instanceof ControlError)) this.#edges.report('a method of the bus', error)
+      this.#daemon.reply(asked, `"error":${JSON.stringify({ code: CODE.internalError, message })}`)
+    }
   }
 
   async #openDoors(): Promise<void> {
@@ -154,6 +178,7 @@ class Run {
     }
     const onExchanged = (message: string): void => log.write('info', message)
     for (const { host, port, pool, ...files } of doors.tls) {
+      const { listenTls } = await import('../../transports/tls.ts')
       const tls = { ...tcp, ...files, onExchanged }
       this.#listeners.push(await listenTls({ host, port }, tls, this.#acceptFor(pool)))
     }
@@ -194,8 +219,8 @@ class Run {
 
   #take(socket: Duplex, info: ConnectionInfo, pool: PoolId | undefined): true {
     const { door, isLocal } = info
-    const entrance = { door, isLocal, ...this.#admissions.receive(info) }
-    this.#daemon.accept(socket, entrance, pool, (client) => this.#admissions.opened(client, info))
+    const entrance = { door, isLocal, ...this.#reception.receive(info) }
+    this.#daemon.accept(socket, entrance, pool, (client) => this.#reception.opened(client, info))
     return true
   }
 
@@ -248,7 +273,7 @@ class Run {
       ...Object.fromEntries(this.#room?.refused ?? []),
       ...(failures === 0 ? {} : { internal_error: failures }),
     }
-    const access = this.#config.access === undefined ? {} : { access: this.#admissions.status }
+    const access = this.#admissions === undefined ? {} : { access: this.#admissions.status }
     return { refused, ...access, ...(this.#room === undefined ? {} : { traces: this.#room.status() }) }
   }
 
@@ -266,7 +291,7 @@ class Run {
     }
     await this.#learn(config)
     await this.#openRoom(config)
-    this.#adoptAccess(config.access)
+    await this.#reloadAccess(config.access)
     this.#config = config
     this.#room?.adopt(config)
     this.#daemon.apply({ type: 'reload', spec: busSpecOf(config) })
@@ -274,15 +299,36 @@ class Run {
     return { reloaded: true, pools: config.bus.pools.map(({ id }) => id) }
   }
 
-  #adoptAccess(access: AccessConfig | undefined): void {
+  /** Where nobody has been asked so far nothing of it is loaded; from then on it stays. */
+  async #adoptAccess(access: AccessConfig | undefined): Promise<void> {
+    if (access === undefined && this.#admissions === undefined) return
+    const admissions = this.#admissions ?? (await this.#makeAdmissions())
+    admissions.adopt(access)
+    if (this.#reception instanceof OpenDoors)
+      for (const [client, info] of this.#reception.visitors) admissions.takeOver(client, info)
+    this.#admissions = this.#reception = admissions
+    this.#daemon.attachAdmissions(admissions)
+  }
+
+  async #makeAdmissions(): Promise<Admissions> {
+    const { Admissions } = await import('./admissions.ts')
+    return new Admissions({
+      log: this.#options.log,
+      tell: (event) => this.#daemon.apply(event),
+      drop: (client) => this.#daemon.drop(client),
+      allowUnauthenticated: this.#options.doors.allowUnauthenticated,
+    })
+  }
+
+  async #reloadAccess(access: AccessConfig | undefined): Promise<void> {
     try {
-      this.#admissions.adopt(access)
+      await this.#adoptAccess(access)
     } catch (error) {
       this.#options.log.write('error', 'reload refused: the access file has problems, the old one stays')
-      this.#admissions.reloaded('refused')
+      this.#admissions?.reloaded('refused')
       throw new ControlError((error as Error).message)
     }
-    this.#admissions.reloaded('ok')
+    this.#admissions?.reloaded('ok')
   }
 
   async #learn(config: BusConfig): Promise<void> {
@@ -321,12 +367,22 @@ class Run {
     await this.#daemon.killAll()
     await this.#closeDoors()
     await this.#room?.close()
-    await this.#admissions.close()
+    await this.#admissions?.close()
     await this.#control?.close()
     removeRecord(process.pid)
     await this.#daemon.close()
     this.#warden.close()
   }
+}
+
+/** An observer sees its pools, and nothing of other callers or of this machine. */
+function statusFor(status: Status, rights: Rights | undefined): Partial<Status> {
+  if (rights === undefined || rights.role === 'admin') return status
+  const { config: _config, principals: _principals, access: _access, pid: _pid, ...shown } = status
+  const workers = status.workers
+    .filter(({ pool }) => mayUsePool(rights, pool))
+    .map((worker) => ({ ...worker, pid: null }))
+  return { ...shown, workers }
 }
 
 /** Only a worker that is a process has a pid. */
