@@ -156,6 +156,8 @@ export class Admission {
   #turnAway(client: Client, reason: Reason, isTold = false): void {
     const request = this.#openings.get(client)?.request
     this.#settleStranger(client)
+    // It was closed for something else meanwhile, and has heard of that.
+    if (client.state !== 'open') return
     this.#openings.delete(client)
     this.#tell(client, reason)
     if (request !== undefined) this.#board.settle(request, reason)

@@ -183,6 +183,9 @@ const LOCAL: ReadonlySet<string> = new Set([
   'bus::whoami',
 ])
 
+/** What is said to a credential; it closes the connection, but is an answer like any other. */
+const SHOWN: ReadonlySet<string> = new Set(['unauthenticated', 'too_many_clients'])
+
 function hearBus(client: SimClient, text: string): void {
   const message = JSON.parse(text) as BusLine
   demand(message.jsonrpc === '2.0', 'bytes unchanged', () => `${client} got ${text}`)
@@ -198,7 +201,7 @@ function hearBus(client: SimClient, text: string): void {
   demand(isKnown, 'justified', () => `${client} got an unknown error: ${text}`)
   client.world.countReason(reason)
   if (client.visit !== undefined && isTurnedAway(client, reason, message.id)) return
-  const isOwed = client.visit !== undefined && message.id !== null && client.open.has(idKey(idRaw))
+  const isOwed = client.visit !== undefined && message.id !== null && SHOWN.has(reason)
   if (!isOwed && isClosing(client, reason, message.id)) return
   const line = client.settleId(idKey(idRaw), text)
   if (line !== undefined) line.refusedFor = reason

@@ -180,8 +180,7 @@ export class Gatehouse {
     visit.answered = undefined
     const isStill = this.#world.core!.clients.get(client.id)?.state === 'open'
     if ('refusal' in verdict) {
-      const isRight = !isOpen || isStill !== isFirst || this.#world.isStopping
-      demand(isRight, 'rights kept', () => `${client} is refused, and ${isFirst ? 'stays' : 'goes'}`)
+      demand(!isOpen || !isFirst || !isStill, 'rights kept', () => `${client} is refused, and stays`)
       return
     }
     const { principal } = verdict.identity
@@ -218,7 +217,11 @@ export class Gatehouse {
     const visit = client.visit!
     const told = visit.told
     if (visit.manner === 'local' && told === undefined) {
-      return demand(identity.principal === LOCAL.id, 'rights kept', () => `${client} is let in as ${identity.principal}`)
+      return demand(
+        identity.principal === LOCAL.id,
+        'rights kept',
+        () => `${client} is let in as ${identity.principal}`,
+      )
     }
     const isTrue = told !== undefined && 'identity' in told && told.identity === identity
     demand(isTrue, 'rights kept', () => `${client} is let in as ${identity.principal}, which nobody has said`)

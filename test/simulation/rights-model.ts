@@ -4,8 +4,9 @@
  * Nothing here is the kernel's own: a pattern is a regular expression, and a rate is replayed over the messages that were
  * taken, once as generously and once as strictly as chance allows.
  */
-import type { Rights } from '../../src/kernel/rights.ts'
+
 import type { Reason } from '../../src/kernel/faults.ts'
+import type { Rights } from '../../src/kernel/rights.ts'
 import type { ClientLine } from './line.ts'
 
 export function mayPool({ pools }: Rights, pool: string): boolean {

@@ -327,6 +327,7 @@ export class SimClient {
     for (const [key, lines] of this.open) {
       if (this.vague.has(key)) continue
       for (const line of lines) {
+        if (this.visit !== undefined && line.taken?.principal === undefined) continue
         if (line.arrivedAtMs > latestMs || line.isCancelled || line.isCall || LONG_LIVED.has(line.method)) continue
         demand(false, 'answered once', `${this} has waited for ${this.world.nowMs - line.arrivedAtMs} ms: ${line.text}`)
       }

@@ -50,7 +50,12 @@ export function demandIn(client: SimClient, line: WorkerLine, text: string): voi
 }
 
 /** How the list of tools may look by the rights that have held meanwhile (contract 9.20). */
-export function listsFor(client: SimClient, request: ClientLine, line: WorkerLine, idRaw: string | undefined): string[] {
+export function listsFor(
+  client: SimClient,
+  request: ClientLine,
+  line: WorkerLine,
+  idRaw: string | undefined,
+): string[] {
   const { gatehouse } = client.world
   const { principal, event } = request.taken!
   if (gatehouse!.rightsAt(principal!, event).tools === undefined) return [line.render(idRaw, line.innerRaw)]

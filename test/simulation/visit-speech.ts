@@ -1,8 +1,9 @@
 /** What clients say of themselves to a bus that tells its callers apart: in their first line, and again later (contract 9.3). */
-import { call } from './client-speech.ts'
+
 import { TOOLS } from './access-scenario.ts'
-import type { ClientLine, Member } from './line.ts'
+import { call } from './client-speech.ts'
 import { MAX_FIRST_BYTES } from './gatehouse.ts'
+import type { ClientLine, Member } from './line.ts'
 import type { SimClient } from './sim-client.ts'
 import type { Offer } from './visit.ts'
 
