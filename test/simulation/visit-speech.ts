@@ -80,7 +80,7 @@ function ask(client: SimClient, method: string, offer: Offer | undefined): Clien
   const isFirst = offer?.isFirst ?? method === 'bus::open'
   const isRequest = method === 'bus::whoami' || chance.is(0.6)
   const pool = isFirst && client.addressing === 'open' ? (chance.is(0.03) ? 'nowhere' : client.pool) : undefined
-  const idRaw = isRequest ? String(client.world.lines.length) : undefined
+  const idRaw = isRequest ? `"o${client.world.lines.length}"` : undefined
   if (isRequest) client.patience++
   const { token } = offer ?? {}
   const params = JSON.stringify({ ...(token && { token }), ...(pool && { pool }) })
