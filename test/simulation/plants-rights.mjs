@@ -15,7 +15,7 @@ export const PLANTS_OF_RIGHTS = [
     "row.rights.role === 'observer'",
   ),
   plant('what is denied is allowed', 'rights.ts', '!(tools.deny ?? []).some(isMeant) && ', ''),
-  plant('a pattern without a pool means no tool', 'rights.ts', "pattern.includes('::') ? ", ''),
+  plant('a pattern with a pool means no tool', 'rights.ts', "pattern.includes('::') ?", 'pattern === "" ?'),
   plant('a tool named twice is the last one', 'permission.ts', 'if (name !== undefined || typeof', 'if (typeof'),
   plant(
     'a later page of a list shows all tools',

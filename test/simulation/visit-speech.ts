@@ -15,7 +15,8 @@ export function presentItself(client: SimClient): boolean {
   if (!client.hasSpoken) return FIRST[manner](client)
   if (chance.is(0.015)) showAgain(client)
   else if (chance.is(0.01)) ask(client, 'bus::whoami', undefined)
-  return false
+  else return false
+  return true
 }
 
 const FIRST = {
