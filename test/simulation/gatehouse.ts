@@ -350,7 +350,8 @@ export class Gatehouse {
     const { events, nowMs } = this.#world
     if (line.taken !== undefined) return
     line.taken = { principal, event: events, owed: principal === undefined ? 0 : this.owedTo(principal) }
-    if (line.offer === undefined && this.#isBadOpening(client, line)) {
+    const isThere = this.#world.core?.clients.has(client.id) === true
+    if (isThere && line.offer === undefined && this.#isBadOpening(client, line)) {
       client.visit!.turnedAwayFor = 'pool'
       client.isDeafened = true
     }

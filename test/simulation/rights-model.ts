@@ -37,7 +37,6 @@ const FREE_REASONS: ReadonlySet<Reason | undefined> = new Set([
   'too_many_pending',
   'pool_required',
   'unknown_pool',
-  'shutting_down',
 ] as const)
 
 /** A message that may have cost something, and the rate that held when it was taken. */
