@@ -277,7 +277,8 @@ export class SimClient {
   #send(line: ClientLine, text: string): ClientLine {
     const { chance, nowMs } = this.world
     const end = this.#omitsNewline ? '' : chance.is(0.9) ? '\n' : chance.pick(['\r\n', '\n\n', '\n \r\n'])
-    const maxBytes = this.visit?.mustProve && !this.hasSpoken ? MAX_FIRST_BYTES : this.maxLineBytes
+    const isFirst = this.visit?.mustProve && this.visit.principal === undefined && !this.hasSpoken
+    const maxBytes = isFirst ? MAX_FIRST_BYTES : this.maxLineBytes
     const isTooLong = text.length + Math.max(0, end.indexOf('\n')) > maxBytes
     const sent = isTooLong ? new ClientLine(line.serial, this, { ...line, kind: 'fault' }) : line
     this.world.lines[line.serial] = sent
