@@ -336,6 +336,7 @@ export class Gatehouse {
     if (peer === undefined || peer.state !== 'open') return
     this.#revoking = client
     visit.revokedFrom = this.#world.lines.length
+    client.forgetSessions()
     this.#world.apply({ type: 'client-revoked', client: client.id, isExpired: this.#world.chance.is(0.5) })
     this.#revoking = undefined
     const after = this.#world.core!.clients.get(client.id)

@@ -13,6 +13,8 @@ export function presentItself(client: SimClient): boolean {
   const { manner, principal } = client.visit!
   if (manner === 'silent' || (manner === 'certificate' && principal === undefined)) return true
   if (!client.hasSpoken) return FIRST[manner](client)
+  // What else it is told meanwhile says nothing of its introduction.
+  if (client.tongue !== 'plain' && client.introduction?.isAnswered === false) return true
   if (chance.is(0.015)) showAgain(client)
   else if (chance.is(0.01)) ask(client, 'bus::whoami', undefined)
   else return false
