@@ -364,7 +364,6 @@ export class Gatehouse {
   inspect(core: Core): void {
     const connections = new Map<string, number>()
     const pending = new Map<string, number>()
-    const judged = new Map<string, number>()
     for (const client of this.#guests) {
       const peer = core.clients.get(client.id)
       const { principal, judging } = client.visit!
@@ -381,12 +380,12 @@ export class Gatehouse {
         continue
       }
       add(connections, principal.id, 1)
-      add(pending, principal.id, peer.pendingCount)
-      if (judging !== undefined) add(judged, principal.id, 1)
+      // Who shows who it is, is owed an answer for that too.
+      add(pending, principal.id, peer.pendingCount - (judging?.line?.kind === 'request' ? 1 : 0))
     }
     for (const [id, count] of pending) {
       const { maxPending = Number.POSITIVE_INFINITY } = this.#editions.get(id)!.at(-1)!.rights
-      const isMore = count > maxPending + (judged.get(id) ?? 0) && count > (this.#pending.get(id) ?? 0)
+      const isMore = count > maxPending && count > (this.#pending.get(id) ?? 0)
       // Whoever changes hands brings along what it has asked before.
       const isSame = connections.get(id) === this.#connections.get(id)
       demand(!isMore || !isSame, 'bounded', () => `${id} has ${count} unanswered requests`)

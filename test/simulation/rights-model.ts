@@ -89,7 +89,7 @@ export class Ledger {
     for (const charge of this.#charges) {
       const { line, atMs, rate, edition } = charge
       if (rate !== undefined) {
-        const isSame = before === undefined || before.edition === edition
+        const isSame = (before?.edition ?? 0) === edition
         if (!isSame) left = afresh
         if (before !== undefined && isSame) left += ((atMs - before.atMs) * rate.count) / rate.perMs
         left = Math.min(left, rate.count)

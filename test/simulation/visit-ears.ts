@@ -133,6 +133,8 @@ export function isDenied({ visit, pool: own, world }: SimClient, line: ClientLin
   }
   const rights = since[0]!
   if (rights.role === 'observer' || !mayPool(rights, pool)) return true
+  // A session may have led it to its own pool, whatever pool it names.
+  if (line.sessions.length > 0 && !mayPool(rights, own)) return true
   return method === 'tools/call' && !mayTool(rights, pool, tool)
 }
 
