@@ -12,6 +12,7 @@ export const ADMISSION = {
   '9.3-16-kib': 'before it is admitted a connection may say 16 KiB',
   '9.3-5-s': 'before it is admitted a connection has 5 s from its accept',
   '9.3-strangers': 'those who have proved nothing are 256 of an address, 1,024 in all; the oldest gives way',
+  '9.3-hostile': 'hostile first lines and credentials: nobody comes in, no worker hears of it, others are served',
   '9.3-later': 'a fresh token of the same principal extends the connection, of another it is not_allowed',
   '9.3-unix': 'on Unix sockets and stdio a token is optional, but counts',
 
