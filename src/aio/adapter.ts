@@ -6,7 +6,7 @@
  */
 import type { Answer } from './answers.ts'
 import type { JsonObject } from './json-object.ts'
-import type { CallError, ErrorBody, ExchangeListener } from './port.ts'
+import type { CallError, ErrorBody, ExchangeListener, ExchangeOptions } from './port.ts'
 
 export interface Invocation {
   /** Without its namespace. */
@@ -16,6 +16,8 @@ export interface Invocation {
   readonly params: unknown
   readonly notification: boolean
   readonly affinity: string | undefined
+  /** The connection for which it is called; left out: nobody's in particular. */
+  readonly client?: number | undefined
   /** Trace fields and what the caller had in `_meta`; undefined: the agent gets none. */
   readonly meta: JsonObject | undefined
   readonly traceId: string
@@ -45,6 +47,10 @@ export interface Outcome {
   fail(error: ErrorBody, traceOnly?: JsonObject): void
   /** The adapter itself failed: the caller gets an error, the operator its cause. */
   broke(error: unknown): void
+}
+
+export function exchangeOptions({ affinity, client }: Invocation): ExchangeOptions {
+  return { ...(affinity === undefined ? {} : { affinity }), ...(client === undefined ? {} : { client }) }
 }
 
 export type Cancel = () => void

@@ -242,10 +242,12 @@ export class Gateway implements CallHost {
   #invoke(call: OpenCall, agent: AgentSpec, params: unknown): void {
     const { place, envelope } = call
     const adapter = this.#adapters.get(agent.name)!
-    const invocation = invocationOf(agent, envelope, params, place, callerKey(call.caller), () =>
+    const isHelp = envelope.method === HELP
+    const made = invocationOf(agent, envelope, params, place, callerKey(call.caller), () =>
       this.#parents.traceparent(place),
     )
-    const isHelp = envelope.method === HELP
+    // What is said to help is remembered for all.
+    const invocation = isHelp ? made : { ...made, client: connectionOf(call) }
     call.begin((outcome) => {
       const shown = hideTools(call.caller.permissions, envelope, outcome)
       return isHelp ? this.#answerHelp(call, agent, adapter, invocation, shown) : adapter(invocation, shown)
@@ -341,4 +343,9 @@ export class Gateway implements CallHost {
   #isStrict(caller: Caller): boolean {
     return caller.kind === 'worker' && caller.pool !== undefined && this.#strictPools.has(caller.pool)
   }
+}
+
+/** The connection for which the call is made; what a worker says of that counts only for calls that it has in hand. */
+function connectionOf({ caller, cause }: OpenCall): number | undefined {
+  return caller.kind === 'client' ? caller.origin?.client : cause?.origin.client
 }

@@ -6,7 +6,7 @@
  * any answer. The trace travels in `params._meta`. The handshake is the bus's and has happened before a request is sent.
  */
 import { CODE } from '../wire/jsonrpc.ts'
-import { type Adapter, carefulListener, type Invocation, type Outcome } from './adapter.ts'
+import { type Adapter, carefulListener, exchangeOptions, type Invocation, type Outcome } from './adapter.ts'
 import type { McpAgent } from './agent-spec.ts'
 import { type Answer, readAnswer } from './answers.ts'
 import { fault } from './faults.ts'
@@ -97,7 +97,6 @@ class McpCall {
     handshake: JsonObject | undefined,
     settled: (answer: Answer, bytes: number) => void,
   ): void {
-    const { affinity } = this.#invocation
     const message = { method: request.method, params: { ...request.params, _meta: this.#meta(handshake) } }
     const listener = carefulListener(this.#outcome, {
       sent: (worker) => this.#outcome.sent(worker),
@@ -107,8 +106,7 @@ class McpCall {
       },
       failed: (error) => this.#outcome.fail(error),
     })
-    const options = affinity === undefined ? {} : { affinity }
-    this.#exchange = this.#port.request(this.#agent.pool, message, options, listener)
+    this.#exchange = this.#port.request(this.#agent.pool, message, exchangeOptions(this.#invocation), listener)
   }
 
   #receive(message: JsonObject, settled: (answer: Answer) => void): void {

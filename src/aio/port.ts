@@ -61,16 +61,23 @@ export interface ExchangeListener {
   failed(error: ErrorBody): void
 }
 
+export interface ExchangeOptions {
+  /** Calls with one key stay on one worker. */
+  readonly affinity?: string
+  /** The connection at the root of the call: workers of its principal's own are for it (contract 9.22). */
+  readonly client?: number
+}
+
 export interface GatewayPort {
   /** One line to whoever asked; its `result` may be a `JsonText`. */
   reply(caller: Caller, message: Record<string, unknown>): void
   /** Settles when the queue towards `caller` has room again; undefined: it has room now. */
   room?(caller: Caller): Promise<void> | undefined
-  /** A request to a worker of the pool, with a bus-made id; `affinity` keeps calls with one key on one worker. */
+  /** A request to a worker of the pool, with a bus-made id. */
   request(
     pool: string,
     message: { method: string; params?: unknown } & Record<string, unknown>,
-    options: { affinity?: string },
+    options: ExchangeOptions,
     listener: ExchangeListener,
   ): Exchange
   /** The last message of the exchange was received. */
@@ -79,7 +86,7 @@ export interface GatewayPort {
   notify(
     pool: string,
     message: Record<string, unknown>,
-    options: { affinity?: string; sent?: (worker: string) => void },
+    options: ExchangeOptions & { sent?: (worker: string) => void },
   ): void
   /** MCP pools: what the worker said to initialize or server/discover; the bus does the handshake. undefined: no worker. */
   handshake(pool: string): Promise<Record<string, unknown> | undefined>

@@ -3,7 +3,7 @@
  *
  * Any method goes to the agent as it is; the agent's own error is its answer. A notification is done once written.
  */
-import { type Adapter, agentMessage, carefulListener } from './adapter.ts'
+import { type Adapter, agentMessage, carefulListener, exchangeOptions } from './adapter.ts'
 import type { StdioAgent } from './agent-spec.ts'
 import { readAnswer, readPartial } from './answers.ts'
 import { fault } from './faults.ts'
@@ -12,7 +12,7 @@ import type { Exchange, GatewayPort } from './port.ts'
 export function stdioAdapter(agent: StdioAgent, port: GatewayPort): Adapter {
   return (invocation, outcome) => {
     const message = agentMessage(invocation)
-    const options = invocation.affinity === undefined ? {} : { affinity: invocation.affinity }
+    const options = exchangeOptions(invocation)
     if (invocation.notification) {
       port.notify(agent.pool, message, { ...options, sent: (worker) => outcome.sent(worker) })
       outcome.settle({ result: null }, { bytes: 0 })

@@ -153,20 +153,22 @@ export class Assignment {
   /** Where the client's messages for the pool go: its principal's branch, if it has an environment for it. */
   poolFor(client: Client, { trunk }: Pool): Pool {
     const { spec } = trunk
-    const owner = client.owner!
-    const mayBeOwn = spec.sharing === 'isolated' || spec.hasOwnWorkers === true
-    if (!mayBeOwn || owner.isUnbound || !owner.hasEnvironmentIn(spec.id)) return trunk
+    if (spec.sharing !== 'isolated' && spec.hasOwnWorkers !== true) return trunk
+    const connection = client.behalf ?? client
+    const owner = connection.owner!
+    const isOwn = !owner.isUnbound && connection.state !== 'closed' && owner.hasEnvironmentIn(spec.id)
+    if (!isOwn) return trunk
     const branch = owner.branches.get(trunk) ?? this.#board.supervisor.addBranch(trunk, owner)
-    branch.clients.add(client)
+    branch.clients.add(connection)
     return branch
   }
 
   /** The client has gone: a branch ends with its last client, and what was started for this one is nobody's. */
   #leaveBranches(client: Client): void {
-    const { supervisor } = this.#board
-    for (const branch of [...(client.owner?.branches.values() ?? [])]) {
-      if (!branch.clients.delete(client)) continue
-      if (branch.clients.size === 0) supervisor.retirePool(branch)
+    const { owner } = client.behalf ?? client
+    for (const branch of [...(owner?.branches.values() ?? [])]) {
+      branch.clients.delete(client)
+      if (branch.clients.size === 0) this.#board.supervisor.retirePool(branch)
       else if (branch.spec.sharing === 'isolated')
         this.#dismissSpares(branch, sparesOf(branch).length - clientsWaiting(branch))
     }

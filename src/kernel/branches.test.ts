@@ -343,3 +343,18 @@ describe('9.22 in a pool of isolated workers', () => {
     expect(rig.ask(DORA, 5)).toBeTypeOf('number')
   })
 })
+
+it('9.22 what the gateway asks for a connection goes to a worker of its principal, and only then', () => {
+  const rig = new Rig(SHARED)
+  rig.comes(ANNA, 'alice')
+  rig.apply({ type: 'client-opened', client: BERT, door: 'internal', pool: 'p', behalfOf: ANNA })
+  rig.apply({ type: 'client-opened', client: CARL, door: 'internal', pool: 'p' })
+  expect([rig.ask(BERT, 1), rig.ask(CARL, 2), rig.ask(ANNA, 3)]).toEqual([1, 0, 1])
+  rig.goes(BERT)
+  expect(rig.lives).toEqual(['-', 'alice'])
+  rig.apply({ type: 'client-opened', client: DORA, door: 'internal', pool: 'p', behalfOf: ANNA })
+  rig.goes(ANNA)
+  rig.pass(1_000)
+  expect(rig.ask(DORA, 4)).toBe(0)
+  expect(rig.lives).toEqual(['-'])
+})

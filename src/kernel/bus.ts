@@ -192,7 +192,7 @@ export class Bus {
     // What the gateway adds to a line that was allowed must not make it too long.
     const maxLineBytes = event.door === 'internal' ? Number.POSITIVE_INFINITY : maxClientLineBytes
     const client = new Client(event, maxLineBytes, limits.maxOutputQueueBytes)
-    if (client.isInternal) return this.#openInternal(client, event.prefer)
+    if (client.isInternal) return this.#openInternal(client, event)
     const isOneTooMany = this.#core.clients.size >= limits.maxClients
     this.#core.clients.set(client.id, client)
     this.#core.totals.clients++
@@ -206,8 +206,9 @@ export class Bus {
     this.#closeClient(client)
   }
 
-  #openInternal(client: Client, prefer: WorkerId | undefined): void {
+  #openInternal(client: Client, { prefer, behalfOf }: Extract<BusEvent, { type: 'client-opened' }>): void {
     client.prefer = prefer
+    if (behalfOf !== undefined) client.behalf = this.#core.clients.get(behalfOf)
     client.owner = this.#core.principals.local
     this.#core.exchanges.set(client.id, client)
     if (this.#core.phase === 'running' || this.#core.phase === 'draining') return

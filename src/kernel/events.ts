@@ -64,6 +64,8 @@ export type BusEvent =
       readonly isLocal?: boolean
       /** An internal client's: the worker that shall have its message, if it is ready. */
       readonly prefer?: WorkerId
+      /** An internal client's: the connection for whose principal it is (contract 9.22). */
+      readonly behalfOf?: ClientId
     }
   | { readonly type: 'client-received'; readonly client: ClientId; readonly bytes: Buffer }
   /** What a credential of the client proves, or why nothing. */

@@ -49,10 +49,8 @@ export class Inbound {
     const pool = known?.pool ?? this.poolChoice.choose(route)
     if (pool === undefined) return
     route.pool = pool
-    if (!client.owner!.isUnbound) {
-      if (!this.permission.mayPass(route)) return
-      if (known === undefined) route.pool = this.#board.assignment.poolFor(client, pool)
-    }
+    if (!client.owner!.isUnbound && !this.permission.mayPass(route)) return
+    if (known === undefined) route.pool = this.#board.assignment.poolFor(client, pool)
     if (core.spec.hasAudit && !client.isInternal) this.#board.audit.begin(route)
     if (pool.spec.isAioOnly) return this.#board.refuse(route, 'aio_only', { pool: pool.spec.id })
     const { requestTimeoutMs } = pool.spec.limits

@@ -119,6 +119,8 @@ export class Client extends PeerBase {
   isCaller = false
   /** The worker that shall have its message, if it is ready. */
   prefer: WorkerId | undefined
+  /** An exchange's: the connection for which it is. */
+  behalf: Client | undefined
 
   constructor({ client, door, pool, isLocal }: Opening, maxLineBytes: number, maxQueueBytes: number) {
     super(maxLineBytes, maxQueueBytes)

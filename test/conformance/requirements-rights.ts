@@ -17,6 +17,15 @@ export const RIGHTS = {
   '9.20-cache-scope': 'cacheScope public becomes private',
   '9.20-bad-list': 'where a list must be and there is none, or there are two, it is a bad_list',
 
+  '9.22-isolated':
+    "isolated workers of a principal are fresh, have its variables over the pool's, and no other's have them",
+  '9.22-openai':
+    'workers of the OpenAI agent: one per principal with variables, within max_instances, ended with its last client',
+  '9.22-pool': 'variables under the id of a pool are for that pool only',
+  '9.22-calls': 'a call of an agent goes to a worker with the variables of its caller',
+  '9.22-changed':
+    'a worker that dies is followed by one with its variables; a changed file is for workers that start later',
+
   '9.23-keys': 'an audit line has every key, in order',
   '9.23-cut': 'texts of an audit line are cut at 256, and nothing in them breaks it',
   '9.23-mode': "the audit log is its owner's alone (0600) and is appended to",
@@ -31,4 +40,7 @@ export const RIGHTS = {
   '9.24-traffic': 'so does what an agent does for a request that passes through',
   '9.24-otlp': 'exported spans name the principal',
   '9.24-migration': 'a store of an earlier version keeps its calls and takes callers',
+
+  '9.26-env':
+    'no value of env is in an argument list, a log, the status, the audit, a trace or a recording: only in its worker',
 } as const

@@ -84,10 +84,13 @@ function hearList(client: SimClient, request: ClientLine, line: WorkerLine, text
   const written = JSON.parse(line.text) as typeof heard
   if (line.author.temper === 'lying') return
   const all = written.result?.sessions?.map(({ sessionId }) => sessionId) ?? []
+  // A load or resume that has timed out makes the session nobody's, whatever the worker says to it later.
+  const mayTimeOut = client.world.poolsFor(request).some(({ limits }) => limits.requestTimeoutMs > 0)
   for (const { sessionId } of heard.result?.sessions ?? []) {
     demand(all.includes(sessionId), 'bytes unchanged', () => `a session that the worker did not list: ${text}`)
     const owner = line.author.ownerOf(sessionId)
-    const isTheirs = owner !== undefined && owner !== client && owner.isListening && owner.sessions.includes(sessionId)
+    const isLive = owner?.isListening === true && owner.sessions.includes(sessionId)
+    const isTheirs = isLive && owner !== client && !(mayTimeOut && owner.claimed.has(sessionId))
     demand(
       !isTheirs || client.claimed.has(sessionId) || line.author.isCommon(sessionId, client),
       'nobody else sees it',

@@ -54,7 +54,7 @@ export class Desk {
     this.#port = new KernelPort(
       {
         apply: (event) => this.#tell(event),
-        openInternal: (pool, prefer, listener) => this.#openInternal(pool, prefer, listener),
+        openInternal: (pool, { prefer }, listener) => this.#openInternal(pool, prefer, listener),
         room: () => undefined,
         workersOf: (pool) => world.workers.filter((worker) => worker.pool === pool && worker.isAlive).length,
       },

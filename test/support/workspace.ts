@@ -2,7 +2,17 @@
  * A temporary folder that is the whole world of one bus: its working directory, its HOME, its sockets, its workers'
  * files. When it is removed, every process that works in it is ended first, however the test went.
  */
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { descendantsOf, killHard, processesWorkingIn } from './processes.ts'
@@ -23,6 +33,14 @@ export class Workspace {
 
   write(name: string, content: string | object): string {
     writeFileSync(this.path(name), typeof content === 'string' ? content : JSON.stringify(content, null, 2))
+    return this.path(name)
+  }
+
+  /** A file that is its owner's alone, put whole into the place of the old one. */
+  writeOwn(name: string, content: string | object): string {
+    const draft = this.write(`${name}.new`, content)
+    chmodSync(draft, 0o600)
+    renameSync(draft, this.path(name))
     return this.path(name)
   }
 

@@ -18,7 +18,7 @@ import { IdTable } from '../../wire/id-table.ts'
 import { BusClock } from './bus-clock.ts'
 import { ClientLink } from './client-link.ts'
 import { KernelMistake } from './edges.ts'
-import { InternalClient, type InternalListener } from './internal-client.ts'
+import { InternalClient, type InternalListener, type Wishes } from './internal-client.ts'
 import type { Log } from './log.ts'
 import { PendingWorker } from './pending-worker.ts'
 import type { Recorder } from './recorder.ts'
@@ -167,17 +167,11 @@ export class Daemon {
     this.#admissions = admissions
   }
 
-  openInternal(pool: PoolId, prefer: WorkerId | undefined, listener: InternalListener): InternalClient {
+  openInternal(pool: PoolId, wishes: Wishes, listener: InternalListener): InternalClient {
     const client = this.#nextClient++ as ClientId
     const internal = new InternalClient(client, listener, this.#tell)
     this.#exchanges.set(client, internal)
-    this.apply({
-      type: 'client-opened',
-      client,
-      door: 'internal',
-      pool,
-      ...(prefer === undefined ? {} : { prefer }),
-    })
+    this.apply({ type: 'client-opened', client, door: 'internal', pool, ...wishes })
     return internal
   }
 

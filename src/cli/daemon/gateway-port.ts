@@ -5,19 +5,19 @@
  * handshakes are the kernel's; affinity is a wish, kept for the keys that were used last.
  */
 import { fault } from '../../aio/faults.ts'
-import type { Caller, Exchange, ExchangeListener, GatewayPort } from '../../aio/port.ts'
+import type { Caller, Exchange, ExchangeListener, ExchangeOptions, GatewayPort } from '../../aio/port.ts'
 import { Recent } from '../../aio/recent.ts'
 import type { BusEvent, WorkerGeneration } from '../../kernel/events.ts'
 import type { ClientId, PoolId, PoolSpec, WorkerId } from '../../kernel/vocabulary.ts'
 import { afterWaking } from './bus-clock.ts'
-import type { InternalClient, InternalListener } from './internal-client.ts'
+import type { InternalClient, InternalListener, Wishes } from './internal-client.ts'
 import type { OddIds } from './odd-ids.ts'
 import { GreetedExchange, Introductions, PlainExchange, type PortExchange } from './port-exchange.ts'
 
 /** What the port needs of the daemon. */
 export interface Doorway {
   apply(event: BusEvent): void
-  openInternal(pool: PoolId, prefer: WorkerId | undefined, listener: InternalListener): InternalClient
+  openInternal(pool: PoolId, wishes: Wishes, listener: InternalListener): InternalClient
   /** Settles when the queue towards the caller has room; undefined: it has. */
   room(caller: ClientId | WorkerGeneration): Promise<void> | undefined
   workersOf(pool: PoolId): number
@@ -110,7 +110,7 @@ export class KernelPort implements GatewayPort {
   request(
     pool: PoolId,
     message: { method: string } & Message,
-    options: { affinity?: string },
+    options: ExchangeOptions,
     listener: ExchangeListener,
   ): Exchange {
     const line = { jsonrpc: '2.0', ...message, id: ++this.#lastId }
@@ -119,7 +119,7 @@ export class KernelPort implements GatewayPort {
       sent: (worker: WorkerGeneration) => this.#sent(pool, options, listener, worker),
     }
     const exchange: PortExchange = this.#mustGreet(pool) ? new GreetedExchange(ear, line) : new PlainExchange(ear, line)
-    exchange.begin((internal) => this.#daemon.openInternal(pool, this.#preferred(pool, options), internal))
+    exchange.begin((internal) => this.#daemon.openInternal(pool, this.#wishesOf(pool, options), internal))
     return exchange
   }
 
@@ -127,7 +127,7 @@ export class KernelPort implements GatewayPort {
     ;(exchange as PortExchange).finish()
   }
 
-  notify(pool: PoolId, message: Message, options: { affinity?: string; sent?: (worker: string) => void }): void {
+  notify(pool: PoolId, message: Message, options: ExchangeOptions & { sent?: (worker: string) => void }): void {
     if (this.#waitingNotifications >= MAX_WAITING_NOTIFICATIONS) return
     this.#waitingNotifications += 1
     const leave = (): void => {
@@ -141,7 +141,7 @@ export class KernelPort implements GatewayPort {
     }
     const listener = { routed, received: () => {}, failed: () => {} }
     const stopTimer = this.#clock.after(NOTIFICATION_WAIT_MS, leave)
-    const client = this.#daemon.openInternal(pool, this.#preferred(pool, options), listener)
+    const client = this.#daemon.openInternal(pool, this.#wishesOf(pool, options), listener)
     client.send({ jsonrpc: '2.0', ...message })
   }
 
@@ -178,13 +178,17 @@ export class KernelPort implements GatewayPort {
     return spec?.sharing === 'isolated' && spec.protocol === 'mcp' && !this.#introductions.isModern(spec)
   }
 
-  #sent(pool: PoolId, { affinity }: { affinity?: string }, listener: ExchangeListener, worker: WorkerGeneration): void {
+  #sent(pool: PoolId, { affinity }: ExchangeOptions, listener: ExchangeListener, worker: WorkerGeneration): void {
     if (affinity !== undefined) this.#affinities.set(`${pool}\n${affinity}`, worker.worker)
     listener.sent(keyOf(worker))
   }
 
-  #preferred(pool: PoolId, { affinity }: { affinity?: string }): WorkerId | undefined {
-    return affinity === undefined ? undefined : this.#affinities.get(`${pool}\n${affinity}`)
+  #wishesOf(pool: PoolId, { affinity, client }: ExchangeOptions): Wishes {
+    const prefer = affinity === undefined ? undefined : this.#affinities.get(`${pool}\n${affinity}`)
+    return {
+      ...(prefer === undefined ? {} : { prefer }),
+      ...(client === undefined ? {} : { behalfOf: client as ClientId }),
+    }
   }
 
   #heard({ received, failed }: ExchangeListener) {
@@ -221,7 +225,7 @@ export class KernelPort implements GatewayPort {
         stopTimer = this.#clock.after(waitMs, giveUp)
       }
       const exchange = new PlainExchange({ sent, received: done, failed: (error) => done({ refusal: error }) }, line)
-      exchange.begin((internal) => this.#daemon.openInternal(pool, undefined, internal))
+      exchange.begin((internal) => this.#daemon.openInternal(pool, {}, internal))
     })
   }
 }

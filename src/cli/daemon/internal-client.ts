@@ -5,7 +5,7 @@
  * anything up: what it is given it has read.
  */
 import type { BusEvent, WorkerGeneration } from '../../kernel/events.ts'
-import type { ClientId } from '../../kernel/vocabulary.ts'
+import type { ClientId, WorkerId } from '../../kernel/vocabulary.ts'
 import type { ErrorObject } from '../../wire/jsonrpc.ts'
 
 export interface InternalListener {
@@ -15,6 +15,12 @@ export interface InternalListener {
   received(message: Record<string, unknown>, bytes: number): void
   /** The bus refuses or fails its request. */
   failed(error: ErrorObject): void
+}
+
+/** The worker that shall have its message, and the connection for whose principal it is. */
+export interface Wishes {
+  readonly prefer?: WorkerId
+  readonly behalfOf?: ClientId
 }
 
 const NEWLINE = 0x0a
