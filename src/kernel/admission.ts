@@ -69,6 +69,7 @@ export class Admission {
 
   /** The first line of somebody who has proved nothing: a credential, or the end. */
   takeFirst(client: Client, line: Envelope): void {
+    client.hasSpoken = true
     const isOpening = isCall(line) && line.text(FIELD.method) === 'bus::open'
     this.#ask(client, line, isOpening ? paramsOf(line) : {})
   }
@@ -92,7 +93,8 @@ export class Admission {
   judged(client: Client, verdict: { readonly identity: Identity } | { readonly refusal: Refusal }): void {
     const opening = this.#openings.get(client)
     this.#openings.delete(client)
-    if (client.state === 'closed') return
+    // Whoever was sent away meanwhile stays away.
+    if (client.state !== 'open') return
     if ('refusal' in verdict) this.#refuse(client, opening, verdict.refusal)
     else this.#accepted(client, opening, verdict.identity)
     if (opening !== undefined) this.#board.flow.release(opening.gate)
@@ -104,7 +106,9 @@ export class Admission {
     this.#tell(client, 'unauthenticated')
     this.#departures.failAll(client, 'unauthenticated', detail)
     this.#board.fail(client, 'null', 'unauthenticated', detail)
-    this.#board.host.closeClient(client)
+    // It hears nobody any more, whatever it has not read yet.
+    this.#departures.clientGone(client)
+    this.#board.host.closeClient(client, FIXED.revokedMs)
   }
 
   /** Narrowed rights hold from the next message; what lies in a lost pool ends (contract 9.10). */
@@ -114,6 +118,13 @@ export class Admission {
     row.adopt(rights)
     for (const client of row.clients)
       for (const pool of this.#board.core.everyPool) if (!row.mayUse(pool)) this.#departures.leavePool(client, pool)
+  }
+
+  /** The bus ends: nobody is judged any more. */
+  dismiss(): void {
+    for (const { request } of this.#openings.values())
+      if (request !== undefined) this.#board.settle(request, 'shutting_down')
+    this.#openings.clear()
   }
 
   forget(client: Client): void {
@@ -143,10 +154,14 @@ export class Admission {
 
   /** It is closed; `isTold`: the answer to its line has said why. */
   #turnAway(client: Client, reason: Reason, isTold = false): void {
+    const request = this.#openings.get(client)?.request
     this.#settleStranger(client)
+    // It was closed for something else meanwhile, and has heard of that.
+    if (client.state !== 'open') return
     this.#openings.delete(client)
     this.#tell(client, reason)
-    if (!isTold) this.#board.fail(client, 'null', reason)
+    if (request !== undefined) this.#board.settle(request, reason)
+    else if (!isTold) this.#board.fail(client, 'null', reason)
     this.#board.host.closeClient(client)
   }
 

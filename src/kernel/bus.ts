@@ -43,7 +43,7 @@ export class Bus {
       finished: (peer) => this.#finished(peer),
     })
     const host = {
-      closeClient: (client: Client) => this.#closeClient(client),
+      closeClient: (client: Client, waitMs?: number) => this.#closeClient(client, waitMs),
       maybeFinish: (client: Client) => this.#maybeFinish(client),
     }
     this.#board = new Switchboard(this.#core, this.#flow, host, dialects)
@@ -199,7 +199,7 @@ export class Bus {
     const { admission } = this.#router
     if (event.mustProve) admission.expect(client, event.from ?? '')
     else admission.admit(client, event.identity ?? LOCAL_IDENTITY)
-    if (!isOneTooMany && this.#core.phase === 'running') return
+    if (client.state !== 'open' || (!isOneTooMany && this.#core.phase === 'running')) return
     const reason = isOneTooMany ? 'too_many_clients' : 'shutting_down'
     this.#core.countRefusal(reason)
     this.#flow.sendLine(client, faultLine('null', reason))
@@ -257,13 +257,12 @@ export class Bus {
   }
 
   /** It sends no more, or is not listened to: it gets what it is owed, for a while, then it is closed (contract 4.1.2). */
-  #closeClient(client: Client): void {
+  #closeClient(client: Client, waitMs = this.#core.spec.limits.halfCloseTimeoutMs): void {
     if (client.state !== 'open') return
     client.state = 'half-closed'
     this.#flow.deafen(client)
     this.#router.departures.refuseQuestionsOf(client)
-    const untilMs = this.#core.nowMs + this.#core.spec.limits.halfCloseTimeoutMs
-    client.patience = this.#core.timers.set(untilMs, () => this.#hangUp(client, 'drop'))
+    client.patience = this.#core.timers.set(this.#core.nowMs + waitMs, () => this.#hangUp(client, 'drop'))
     this.#maybeFinish(client)
   }
 
@@ -369,6 +368,7 @@ export class Bus {
     this.#core.phase = 'flushing'
     if (this.#core.spec.gateway !== undefined) this.#core.actions.push({ do: 'fail-calls' })
     this.#router.departures.failOutstanding()
+    this.#router.admission.dismiss()
     for (const client of this.#core.everyClient()) this.#closeClient(client)
     this.#core.timers.set(this.#core.nowMs + FIXED.flushMs, () => {
       for (const client of this.#core.everyClient()) this.#hangUp(client, 'drop')

@@ -99,6 +99,8 @@ export const FIXED = {
   maxFirstBytes: 16 * KIB,
   maxStrangers: 1_024,
   maxStrangersPerAddress: 256,
+  /** So long one whose credential has ended may take to read that; the shell has found it out in as long (9.5). */
+  revokedMs: 500,
   /** Principals without a connection whose rate is still remembered; the oldest are forgotten (9.21). */
   maxAbsentPrincipals: 10_000,
   /** Tools of a pool of which it is remembered whether a principal may call them, and the longest such name (9.19). */

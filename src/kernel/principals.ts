@@ -144,7 +144,8 @@ export class Principals {
     const row = this.#rowOf(identity)
     const { maxConnections } = row.rights
     if (client.owner !== row && maxConnections !== undefined && row.clients.size >= maxConnections) return false
-    if (client.owner !== undefined) this.leave(client)
+    // Whoever shows a fresh credential of its own does not go first: the row would be forgotten, and its bounds with it.
+    if (client.owner !== row) this.leave(client)
     row.adopt(identity.rights)
     row.clients.add(client)
     this.#absent.delete(row)

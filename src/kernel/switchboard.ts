@@ -26,7 +26,7 @@ import { Waiting } from './waiting.ts'
 /** What the router cannot do alone. */
 export interface RouterHost {
   /** The client gets what it is owed, then it is closed. */
-  closeClient(client: Client): void
+  closeClient(client: Client, waitMs?: number): void
   /** A client that sends no more may have got its last answer. */
   maybeFinish(client: Client): void
 }

@@ -10,12 +10,14 @@ import type { PoolSpec } from '../../src/kernel/vocabulary.ts'
 import type { CallRecord, ClientLine } from './line.ts'
 import type { SimClient } from './sim-client.ts'
 import type { SimWorker } from './sim-worker.ts'
+import { isDenied, isOverRate, isPrincipalBusy, isUnlisted, isUnproved, mayKnow } from './visit-ears.ts'
 import type { World } from './world.ts'
 
 /** What an error says beside its reason. */
 export interface Detail {
   readonly sessionId?: string
   readonly why?: string
+  readonly pools?: readonly string[]
 }
 
 type Cause = (client: SimClient, line: ClientLine, detail: Detail) => boolean
@@ -38,7 +40,8 @@ const CAUSES: Partial<Record<Reason, Cause>> = {
     const timeoutMs = world.poolsFor(line).map(({ limits }) => limits.requestTimeoutMs)
     return timeoutMs.some((ms) => ms > 0 && world.nowMs - line.arrivedAtMs >= ms)
   },
-  too_many_pending: ({ world }, line) => line.owedBefore >= world.spec.limits.maxPendingPerClient,
+  too_many_pending: (client, line) =>
+    line.owedBefore >= client.world.spec.limits.maxPendingPerClient || isPrincipalBusy(client, line),
   too_many_sessions: ({ world, everNamed }) => everNamed.size + 1 > world.spec.limits.maxSessionsPerClient,
   no_worker: ({ world, pool }, line) =>
     !world.spec.pools.some((spec) => spec.id === pool && isServing(world, spec, line)),
@@ -49,9 +52,15 @@ const CAUSES: Partial<Record<Reason, Cause>> = {
         ({ sharing, isLazy }) => isLazy || (sharing === 'lease' && world.nowMs - line.arrivedAtMs >= LEASE_WAIT_MS),
       ),
   pool_required: ({ addressing, world }) => addressing === 'none' && world.spec.defaultPool === undefined,
-  unknown_pool: ({ pool, world }, line) => line.pool === 'nowhere' || !world.spec.pools.some(({ id }) => id === pool),
+  unknown_pool: (client, line) =>
+    (line.pool === 'nowhere' || !client.world.spec.pools.some(({ id }) => id === client.pool)) && mayKnow(client, line),
   session_id_conflict: (_client, line) => line.sessions.length === 2 || line.receiver?.temper === 'lying',
   too_many_subscriptions: () => false,
+  not_allowed: isDenied,
+  rate_limited: isOverRate,
+  unauthenticated: isUnproved,
+  keys_unavailable: (_client, { offer }) => offer?.kind === 'unknowable',
+  bad_list: isUnlisted,
   protocol_mismatch: ({ tongue }) => tongue !== 'plain',
 }
 

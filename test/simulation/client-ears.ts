@@ -11,6 +11,7 @@ import { type ClientLine, idIn, idKey, messagesIn, serialIn, WorkerLine } from '
 import { demandRevision } from './references.ts'
 import type { SimClient } from './sim-client.ts'
 import { demand } from './violation.ts'
+import { demandDiscreet, demandGreeting, demandIn, isTurnedAway, listsFor } from './visit-ears.ts'
 
 /** A line, or several in one array, which only a client that knows arrays is sent (contract 4.3). */
 export function hear(client: SimClient, text: string): void {
@@ -26,6 +27,7 @@ function hearOne(client: SimClient, text: string): void {
   if (serial === -1) return hearBus(client, text)
   const line = client.world.lines[serial]
   demand(line instanceof WorkerLine, 'nobody else sees it', () => `${client} got what no worker wrote: ${text}`)
+  if (client.visit !== undefined) demandIn(client, line, text)
   if (line.method === 'initialize' && !isOwnAnswer(client, line, text)) return hearWelcome(client, line, text)
   // A lie may be taken for a welcome, which later clients are told too.
   if (line.method === 'lie') return hearAnswer(client, line, text)
@@ -66,7 +68,8 @@ function hearAnswer(client: SimClient, line: WorkerLine, text: string): void {
     'nobody else sees it',
     () => `${client} got the answer of ${request.author}: ${text}`,
   )
-  if (line.method !== 'session/list') {
+  if (line.tools !== undefined) hearTools(client, request, line, text)
+  else if (line.method !== 'session/list') {
     const idRaw = request.isAliased ? request.idRaw : line.idRaw
     expect(client, text, line.render(idRaw, request.isAliased ? request.idRaw : line.innerRaw))
   } else hearList(client, request, line, text)
@@ -74,6 +77,12 @@ function hearAnswer(client: SimClient, line: WorkerLine, text: string): void {
   if (line.announces !== undefined) client.sessions.push(line.announces)
   if (line.method === 'initialize') noteRevision(client, text)
   if (line.about !== undefined) client.tasks.push(line.about)
+}
+
+/** A list of tools has those that its reader may use, and no others. */
+function hearTools(client: SimClient, request: ClientLine, line: WorkerLine, text: string): void {
+  const lists = listsFor(client, request, line, request.isAliased ? request.idRaw : line.idRaw)
+  demand(lists.includes(text), 'rights kept', () => `${client} should have got ${lists} but got ${text}`)
 }
 
 /** A list of sessions may be shorter, never longer, and shows nothing of others. */
@@ -171,7 +180,11 @@ const LOCAL: ReadonlySet<string> = new Set([
   'resources/subscribe',
   'resources/unsubscribe',
   'bus::open',
+  'bus::whoami',
 ])
+
+/** What is said to a credential; it closes the connection, but is an answer like any other. */
+const SHOWN: ReadonlySet<string> = new Set(['unauthenticated', 'too_many_clients'])
 
 function hearBus(client: SimClient, text: string): void {
   const message = JSON.parse(text) as BusLine
@@ -179,6 +192,7 @@ function hearBus(client: SimClient, text: string): void {
   const idRaw = idIn(text)!
   if (message.error === undefined) {
     const line = client.settleId(idKey(idRaw), text)
+    if (line !== undefined && client.visit !== undefined) demandGreeting(client, line, message.result)
     const isLocal = line === undefined || LOCAL.has(line.method) || line.isCall
     return demand(isLocal, 'justified', () => `${client} got an answer of the bus to ${line?.text}`)
   }
@@ -186,8 +200,13 @@ function hearBus(client: SimClient, text: string): void {
   const isKnown = isKnownFault(reason, message.error.code)
   demand(isKnown, 'justified', () => `${client} got an unknown error: ${text}`)
   client.world.countReason(reason)
-  if (isClosing(client, reason, message.id)) return
+  if (client.visit !== undefined && isTurnedAway(client, reason, message.id)) return
+  const isOwed = client.visit !== undefined && message.id !== null && SHOWN.has(reason)
+  if (!isOwed && isClosing(client, reason, message.id)) return
   const line = client.settleId(idKey(idRaw), text)
+  if (line !== undefined) line.refusedFor = reason
+  const { pools } = message.error.data
+  if (line !== undefined && pools !== undefined && client.visit !== undefined) demandDiscreet(client, line, pools, text)
   if (line !== undefined && line === client.introduction) reintroduce(client)
   const isTrue = line === undefined || isJustified(client, reason, line, message.error.data)
   demand(isTrue, 'justified', () => `${client} got ${reason} for ${line?.text}: ${text}`)

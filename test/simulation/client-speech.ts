@@ -7,6 +7,7 @@ import type { Chance } from './chance.ts'
 import { type ClientLine, type Draft, INNER, type Member, respell } from './line.ts'
 import type { TongueName } from './scenario.ts'
 import type { SimClient } from './sim-client.ts'
+import { drawTool, presentItself } from './visit-speech.ts'
 
 type Say = (client: SimClient) => void
 type Rows = readonly (readonly [weight: number, say: Say])[]
@@ -23,6 +24,7 @@ interface Call {
 
 export function speak(client: SimClient): void {
   const { chance, scenario } = client.world
+  if (client.visit !== undefined && presentItself(client)) return
   if (!client.hasSpoken && client.addressing === 'open') return open(client)
   if (chance.is(0.02 * scenario.malice)) return blunder(client)
   if (client.asked.size > 0 && chance.is(0.5)) return client.answer([...client.asked.values()][0]!)
@@ -33,6 +35,7 @@ export function speak(client: SimClient): void {
   if (client.tongue !== 'plain' && client.answers - client.callAnswers < client.patience && !scenario.isMixed) return
   if (client.tongue === 'legacy' && client.introduction !== undefined) return confirm(client)
   if (client.hasBatches && chance.is(0.4)) return speakAtOnce(client)
+  if (client.visit !== undefined && client.tongue === 'modern' && chance.is(0.1)) return callList(client)
   chance.weigh<Say>(SPEECH[client.tongue])(client)
 }
 
@@ -245,15 +248,24 @@ function callTool(client: SimClient): ClientLine {
   const hasToken = chance.is(0.5)
   const extra: Member[] = chance.is(0.2) ? [['trace_id', '"t"']] : []
   if (chance.is(0.1)) extra.push(['sessionId', '"x"'])
-  return call(client, 'tools/call', {
-    params: metaOf(client, hasToken),
+  const named = client.visit === undefined ? undefined : drawTool(client)
+  const line = call(client, 'tools/call', {
+    params: `${named?.text ?? ''}${metaOf(client, hasToken)}`,
     ...(hasToken ? { inner: drawToken(client) } : {}),
     extra,
   })
+  line.tool = named?.tool
+  return line
 }
 
 function callSimply(method: string, params = ''): Say {
   return (client) => void call(client, method, { params: `${params}${metaOf(client, false)}` })
+}
+
+/** The first page, or a later one. */
+function callList(client: SimClient): void {
+  const isPaged = client.visit !== undefined && client.world.chance.is(0.4)
+  callSimply('tools/list', isPaged ? ',"cursor":"2"' : '')(client)
 }
 
 function callDiscover(client: SimClient): ClientLine {
@@ -300,7 +312,7 @@ const SPEECH: Readonly<Record<TongueName, Rows>> = {
   ],
   legacy: [
     [8, callTool],
-    [1, callSimply('tools/list')],
+    [1, callList],
     [1, callSimply('ping')],
     [1, setLevel],
     [1, callResource('resources/subscribe')],

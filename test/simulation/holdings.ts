@@ -39,5 +39,7 @@ function* waitingOf({ open, vague }: SimClient): Generator<ClientLine> {
 function isInside(line: ClientLine): boolean {
   if (!line.isConsumed || line.isCancelled || line.isCall || line.method === 'initialize') return false
   if (line.method.startsWith('bus::')) return false
+  // Of somebody who has proved nothing the bus keeps no line, only that it is owed an answer.
+  if (line.taken !== undefined && line.taken.principal === undefined) return false
   return line.receiver === undefined && line.lostWith === undefined
 }

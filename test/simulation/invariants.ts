@@ -73,7 +73,9 @@ function inspectClient(core: Core, client: Client): void {
   demand(client.state !== 'closed', 'tables tidy', () => `client ${client.id} is closed and kept`)
   demand(client.pendingCount >= 0, 'tables tidy', () => `client ${client.id} has ${client.pendingCount} requests`)
   const roomy = Math.max(limits.maxPendingPerClient, 0)
-  demand(client.pendingCount <= roomy, 'bounded', () => `client ${client.id} has ${client.pendingCount} requests`)
+  // Who shows who it is, is owed an answer for that too.
+  const most = roomy + (isJudged(client) ? 1 : 0)
+  demand(client.pendingCount <= most, 'bounded', () => `client ${client.id} has ${client.pendingCount} requests`)
   demand(client.questions.size <= roomy, 'bounded', () => `client ${client.id} has ${client.questions.size} questions`)
   const names = client.sessions.size + client.lost.size
   demand(names <= limits.maxSessionsPerClient, 'bounded', () => `client ${client.id} has ${names} sessions`)
@@ -83,7 +85,9 @@ function inspectClient(core: Core, client: Client): void {
     const { worker, route } = request
     const isKnown =
       worker === undefined
-        ? request.isAtGateway || route?.place?.routes.has(route) === true
+        ? request.isAtGateway ||
+          route?.place?.routes.has(route) === true ||
+          (request === client.newest && isJudged(client))
         : worker.outstanding.get(request.key) === request
     demand(
       isKnown,
@@ -113,6 +117,11 @@ function inspectClient(core: Core, client: Client): void {
   for (const introduction of client.introductions.values())
     for (const bond of introduction.bonds.values())
       demand(bond.worker.bonds.has(bond), 'tables tidy', () => `a bond of client ${client.id} is unknown to its worker`)
+}
+
+/** It is held up until it is known who it is (contract 9.3); no queue holds it up. */
+function isJudged({ blockedOn }: Client): boolean {
+  return blockedOn !== undefined && blockedOn.owner === undefined
 }
 
 function isThere({ clients, exchanges }: Core, client: Client): boolean {

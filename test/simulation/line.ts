@@ -4,8 +4,11 @@
  * Every line carries its serial number, so whoever receives it can say whose it was and what it must look like: the id and
  * one inner reference may be another spelling, some members may be cut, every other byte is as it was written.
  */
+import type { Reason } from '../../src/kernel/faults.ts'
+import type { SimPrincipal } from './access-scenario.ts'
 import type { SimClient } from './sim-client.ts'
 import type { SimWorker } from './sim-worker.ts'
+import type { Offer } from './visit.ts'
 
 export type LineKind = 'request' | 'notification' | 'response' | 'fault'
 export type Member = readonly [key: string, raw: string]
@@ -45,6 +48,16 @@ export interface CallRecord {
   receiver: SimWorker | undefined
   /** Why it failed, or `said` when the agent answered; undefined: it is open. */
   end: string | undefined
+}
+
+/** Whose a message was when the bus took it. */
+export interface Taken {
+  /** Undefined: it had proved nothing. */
+  readonly principal: SimPrincipal | undefined
+  /** How many events there had been. */
+  readonly event: number
+  /** How many answers the principal was owed, over all its connections. */
+  readonly owed: number
 }
 
 abstract class Line {
@@ -106,6 +119,15 @@ export class ClientLine extends Line {
   isStray = false
   /** The resource, task or session it is about. */
   about: string | undefined
+  // Of a client that is told apart from others.
+  taken: Taken | undefined
+  offer: Offer | undefined
+  /** The tool that it calls; undefined: nobody can tell. */
+  tool: string | undefined
+  /** Why the bus has refused it. */
+  refusedFor: Reason | undefined
+  /** What answers it is no list. */
+  isListless = false
   // What the worker that received it saw.
   receiver: SimWorker | undefined
   /** The worker that died before it had read it. */
@@ -144,6 +166,8 @@ export class WorkerLine extends Line {
   /** The call that it answers, or of whose answer it is a part. */
   callOf: CallRecord | undefined
   isPart = false
+  /** The tools that it lists. */
+  tools: readonly { readonly name: string | undefined; readonly raw: string }[] | undefined
   readonly receivers: SimClient[] = []
 
   constructor(serial: number, author: SimWorker, draft: Draft) {

@@ -5,6 +5,7 @@
  * plant the same bug in the new one.
  */
 import { PLANTS_OF_LIVES } from './plants-lives.mjs'
+import { PLANTS_OF_RIGHTS } from './plants-rights.mjs'
 import { PLANTS_OF_WAYS } from './plants-ways.mjs'
 
 const FIRST_PLANTS = [
@@ -232,4 +233,4 @@ const FIRST_PLANTS = [
   },
 ]
 
-export const PLANTS = [...FIRST_PLANTS, ...PLANTS_OF_WAYS, ...PLANTS_OF_LIVES]
+export const PLANTS = [...FIRST_PLANTS, ...PLANTS_OF_WAYS, ...PLANTS_OF_LIVES, ...PLANTS_OF_RIGHTS]

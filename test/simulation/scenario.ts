@@ -5,6 +5,7 @@
 import { AGENT_DEFAULTS, type AgentSpec } from '../../src/aio/agent-spec.ts'
 import { DEFAULT_LIMITS, type Limits } from '../../src/kernel/limits.ts'
 import type { BusSpec, PoolSpec } from '../../src/kernel/vocabulary.ts'
+import type { AccessScenario } from './access-scenario.ts'
 import { Chance } from './chance.ts'
 
 export type TongueName = 'plain' | 'acp' | 'legacy' | 'modern'
@@ -25,6 +26,8 @@ export interface Scenario {
   readonly malice: number
   /** Some pools are agents that clients and workers call; undefined: there is no gateway. */
   readonly aio?: AioScenario
+  /** Clients are told apart; undefined: all are the same to the bus. */
+  readonly access?: AccessScenario
   readonly customs: Customs
 }
 

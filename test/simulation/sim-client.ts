@@ -8,11 +8,13 @@ import type { Client } from '../../src/kernel/peers.ts'
 import type { ClientId, Door } from '../../src/kernel/vocabulary.ts'
 import { hear } from './client-ears.ts'
 import { speak } from './client-speech.ts'
+import { MAX_FIRST_BYTES } from './gatehouse.ts'
 import { ClientLine, type Draft, idKey, type WorkerLine } from './line.ts'
 import { LineReader, Pipe, Sending } from './pipe.ts'
 import type { TongueName } from './scenario.ts'
 import type { SimWorker } from './sim-worker.ts'
 import { demand } from './violation.ts'
+import type { Visit } from './visit.ts'
 import type { World } from './world.ts'
 
 /** How a client names the pool it wants. */
@@ -27,7 +29,7 @@ export interface Asked {
 const MAX_UNSENT_BYTES = 6_000
 /** The shell may be late with a tick. */
 const LATE_MS = 200
-const LONG_LIVED: ReadonlySet<string> = new Set(['subscriptions/listen'])
+const LONG_LIVED: ReadonlySet<string> = new Set(['subscriptions/listen', 'bus::open'])
 
 export class SimClient {
   readonly world: World
@@ -96,6 +98,8 @@ export class SimClient {
   /** How much of what it says are calls of agents, and how many of the answers were for those. */
   readonly callShare: number
   callAnswers = 0
+  /** How it has come to a bus that tells its callers apart. */
+  visit: Visit | undefined
 
   constructor(world: World, id: ClientId, door: Door, pool: string, tongue: TongueName) {
     const { chance } = world
@@ -273,7 +277,8 @@ export class SimClient {
   #send(line: ClientLine, text: string): ClientLine {
     const { chance, nowMs } = this.world
     const end = this.#omitsNewline ? '' : chance.is(0.9) ? '\n' : chance.pick(['\r\n', '\n\n', '\n \r\n'])
-    const isTooLong = text.length + Math.max(0, end.indexOf('\n')) > this.maxLineBytes
+    const maxBytes = this.visit?.mustProve && !this.hasSpoken ? MAX_FIRST_BYTES : this.maxLineBytes
+    const isTooLong = text.length + Math.max(0, end.indexOf('\n')) > maxBytes
     const sent = isTooLong ? new ClientLine(line.serial, this, { ...line, kind: 'fault' }) : line
     this.world.lines[line.serial] = sent
     this.hasSpoken = true
@@ -322,6 +327,7 @@ export class SimClient {
     for (const [key, lines] of this.open) {
       if (this.vague.has(key)) continue
       for (const line of lines) {
+        if (this.visit !== undefined && line.taken?.principal === undefined) continue
         if (line.arrivedAtMs > latestMs || line.isCancelled || line.isCall || LONG_LIVED.has(line.method)) continue
         demand(false, 'answered once', `${this} has waited for ${this.world.nowMs - line.arrivedAtMs} ms: ${line.text}`)
       }
@@ -337,6 +343,13 @@ export class SimClient {
     const users = namers.get(name)
     if (users === undefined) namers.set(name, new Set([this]))
     else users.add(this)
+  }
+
+  /** Its sessions have ended, for it may use their pool no more. */
+  forgetSessions(): void {
+    for (const key of this.world.homes.keys()) if (key.startsWith(`${this.id} `)) this.world.homes.delete(key)
+    this.sessions = []
+    this.subscribed.clear()
   }
 
   // ---- what it is owed ----
@@ -373,6 +386,11 @@ export class SimClient {
     this.vague.delete(key)
   }
 
+  /** What it has sent and nobody has seen the bus take. */
+  get unconsumed(): readonly ClientLine[] {
+    return this.#unconsumed.map(({ line }) => line)
+  }
+
   get owed(): number {
     return this.consumedRequests - this.answers
   }
@@ -402,6 +420,7 @@ export class SimClient {
       line.arrivedAtMs = this.world.nowMs
       line.owedBefore = this.owed
       if (line.kind === 'request') this.consumedRequests++
+      if (this.visit !== undefined) this.world.gatehouse!.noteTaken(this, line)
       if (line.kind === 'fault') this.isDeafened = true
     }
   }
@@ -446,5 +465,7 @@ export class SimClient {
 function canUse(addressing: Addressing, { spec, scenario }: World, pool: string): boolean {
   if (addressing === 'open') return !scenario.reloads
   if (addressing !== 'none') return true
+  // Which pool is meant then depends on what the caller may use.
+  if (scenario.access !== undefined && (spec.pools.length > 1 || scenario.reloads)) return false
   return spec.defaultPool === undefined ? !scenario.reloads : spec.defaultPool === pool
 }

@@ -36,6 +36,7 @@ export interface Received {
 export type Remarks = Partial<
   Pick<
     WorkerLine,
+    | 'tools'
     | 'to'
     | 'answers'
     | 'during'

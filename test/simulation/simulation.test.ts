@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
+import { isAccessSeed } from './access-scenario.ts'
 import { formatSteps, parseSteps, reportFailure, runSeeds } from './main.ts'
 import {
   AIO_REGRESSIONS,
@@ -43,6 +44,8 @@ test('the seeds of regressions still stand for the worlds they were found in', (
   expect(isAioSeed(AIO_SEED)).toBe(true)
   for (const [seed] of [...REGRESSIONS, ...LONG_REGRESSIONS]) expect(isAioSeed(seed), `seed ${seed}`).toBe(false)
   for (const [seed] of AIO_REGRESSIONS) expect(isAioSeed(seed), `seed ${seed}`).toBe(true)
+  for (const [seed] of [...REGRESSIONS, ...LONG_REGRESSIONS, ...AIO_REGRESSIONS])
+    expect(isAccessSeed(seed), `seed ${seed}`).toBe(false)
 })
 
 test('steps are written as ranges and read again', () => {

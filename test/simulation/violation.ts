@@ -11,6 +11,7 @@ export type Promised =
   | 'goes on'
   | 'justified'
   | 'actions sensible'
+  | 'rights kept'
   | 'no crash'
 
 export class Violation extends Error {

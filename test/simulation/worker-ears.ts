@@ -7,6 +7,7 @@ import { ClientLine, idIn, idKey, respell, serialIn } from './line.ts'
 import { demandNewest, demandOwn } from './references.ts'
 import type { SimWorker } from './sim-worker.ts'
 import { demand } from './violation.ts'
+import { demandRight } from './visit-ears.ts'
 
 export function hearAsWorker(worker: SimWorker, text: string): void {
   if (worker.world.desk !== undefined && hearAsAgent(worker, text)) return
@@ -15,6 +16,7 @@ export function hearAsWorker(worker: SimWorker, text: string): void {
   const line = worker.world.lines[serial]
   demand(line instanceof ClientLine, 'nobody else sees it', () => `${worker} got what no client wrote: ${text}`)
   const isOther = line.method === 'initialize' && idKey(idIn(text)!) !== idKey(line.idRaw!)
+  demandRight(worker, line, text)
   // The first worker may have died before it read it: then this is the second time for all we know.
   if (isOther) return hearRepeated(worker, line, text)
   demand(line.receiver === undefined, 'answered once', () => `${worker} got what ${line.receiver} has got: ${text}`)

@@ -3,10 +3,11 @@
  * their temper has it, lies and junk.
  */
 import { answerCall, callOn, modulesOf, serve } from './call-speech.ts'
-import { type Draft, INNER, idKey, type Member, respell } from './line.ts'
+import { type ClientLine, type Draft, INNER, idKey, type Member, respell } from './line.ts'
 import { revisionOf } from './references.ts'
 import type { TongueName } from './scenario.ts'
 import type { Received, Remarks, SimWorker } from './sim-worker.ts'
+import { drawTools } from './visit-speech.ts'
 
 type Talk = (worker: SimWorker, received: Received) => void
 
@@ -79,14 +80,18 @@ function answer(worker: SimWorker, received: Received): void {
   const taskId = worker.tongue !== 'acp' && method === 'tools/call' && chance.is(0.1) ? `task${serial}` : undefined
   const extra = taskId === undefined ? '' : `,"task":{"taskId":"${taskId}"}`
   const isError = typeof body !== 'string'
+  const tools = isError || method !== 'tools/list' ? undefined : listTools(worker, line)
+  const listed = tools === undefined ? '' : `,"tools":[${INNER}],"cacheScope":"public"`
   const outcome: Member = isError
     ? ['error', `{"code":${body.error},"message":"no","data":{"#":${serial}}}`]
-    : ['result', `{"#":${serial}${body}${extra}${drawPad(worker)}}`]
+    : ['result', `{"#":${serial}${body}${extra}${listed}${drawPad(worker)}}`]
   const members: Member[] = [['jsonrpc', '"2.0"'], ['id', ''], outcome]
   if (chance.is(0.2)) members.reverse()
+  const innerRaw = tools?.map(({ raw }) => raw).join(',')
   worker.say(
-    { kind: 'response', method, idRaw, members },
+    { kind: 'response', method, idRaw, innerRaw, members },
     {
+      tools,
       to: line?.author ?? 'bus',
       answers: line,
       announces: isError ? undefined : announces,
@@ -98,6 +103,13 @@ function answer(worker: SimWorker, received: Received): void {
   if (announces !== undefined) worker.noteOwner(announces, line.author)
   if (line.about !== undefined && method.startsWith('session/')) worker.noteOwner(line.about, line.author)
   if (method === 'session/close') worker.noteOwner(line.sessions[0]!, undefined)
+}
+
+/** Where callers are told apart servers list what they have, or, now and then, nothing that is a list. */
+function listTools({ world }: SimWorker, line: ClientLine | undefined): ReturnType<typeof drawTools> | undefined {
+  if (world.gatehouse === undefined || line === undefined) return undefined
+  line.isListless = world.chance.is(0.1)
+  return line.isListless ? undefined : drawTools(world.chance)
 }
 
 export function drawPad(worker: SimWorker): string {

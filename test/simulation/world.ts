@@ -11,8 +11,10 @@ import type { Core } from '../../src/kernel/core.ts'
 import type { Action, BusEvent, Write } from '../../src/kernel/events.ts'
 import type { Peer } from '../../src/kernel/peers.ts'
 import type { BusSpec, ClientId, PoolSpec, WorkerId } from '../../src/kernel/vocabulary.ts'
+import { addAccess } from './access-scenario.ts'
 import { Chance } from './chance.ts'
 import { Desk } from './desk.ts'
+import { Gatehouse } from './gatehouse.ts'
 import { Holders } from './holders.ts'
 import { demandCounted } from './holdings.ts'
 import { inspect } from './invariants.ts'
@@ -23,6 +25,7 @@ import { addAgents, addCustoms, drawScenario, isAioSeed, redrawSpec, type Scenar
 import { SimClient } from './sim-client.ts'
 import { SimWorker } from './sim-worker.ts'
 import { demand, Violation } from './violation.ts'
+import type { Visit } from './visit.ts'
 
 const MAX_CLIENTS = 400
 const MAX_FLUSHES = 2_000
@@ -92,6 +95,8 @@ export class World {
   story: string[] | undefined
   /** Where calls of agents go; undefined: there are no agents in this world. */
   readonly desk: Desk | undefined
+  /** Where it is judged who the clients are; undefined: nobody asks. */
+  readonly gatehouse: Gatehouse | undefined
   /** What went wrong where nobody could be told at once. */
   failure: unknown
   readonly #holders = new Holders()
@@ -110,13 +115,16 @@ export class World {
     this.seed = seed
     this.chance = new Chance(seed, -1)
     const scenario = drawScenario(this.chance)
-    this.scenario = addCustoms(seed, isAioSeed(seed) ? addAgents(this.chance, scenario) : scenario)
+    const customary = addCustoms(seed, isAioSeed(seed) ? addAgents(this.chance, scenario) : scenario)
+    this.scenario = addAccess(seed, customary)
     this.spec = this.scenario.spec
     this.isRoomy = this.spec.limits.maxTotalBufferBytes > 1_000_000
     if (isTold) this.story = []
     this.#learn(this.spec)
     this.#witness = witness?.(this.spec)
     this.desk = this.scenario.aio === undefined ? undefined : new Desk(this, this.scenario.aio)
+    const { access } = this.scenario
+    this.gatehouse = access === undefined ? undefined : new Gatehouse(this, access)
     this.bus = new Bus(this.spec, DIALECTS, this.#witness?.chance ?? (() => this.chance.next()))
     const actions = this.bus.start(this.nowMs)
     this.#witness?.started(this.nowMs, actions)
@@ -175,6 +183,7 @@ export class World {
     else if (roll < 0.985) this.#actWorker()
     else if (roll < 0.987 && this.scenario.reloads) this.#reload()
     else if (roll > 0.997 && this.scenario.customs.sleeps) this.#sleep()
+    else if (roll > 0.99) this.gatehouse?.step()
     if (chance.is(0.75)) this.flush()
   }
 
@@ -187,6 +196,7 @@ export class World {
     const deadlineMs = this.bus.nextDeadlineMs()
     if (deadlineMs !== undefined && deadlineMs <= this.nowMs && chance.is(0.8)) this.apply({ type: 'tick' })
     this.desk?.alarms.ring(this.nowMs)
+    this.gatehouse?.alarms.ring(this.nowMs)
   }
 
   /** To the next moment at which something is due; false when nothing ever will be. */
@@ -196,9 +206,11 @@ export class World {
     for (const worker of this.workers)
       if (worker.state === 'launching' || (worker.isStopping && worker.isAlive)) atMs = Math.min(atMs, worker.dueMs)
     if (this.desk !== undefined) atMs = Math.min(atMs, this.desk.alarms.nextAtMs)
+    if (this.gatehouse !== undefined) atMs = Math.min(atMs, this.gatehouse.alarms.nextAtMs)
     if (atMs === Number.POSITIVE_INFINITY) return false
     this.#advance(Math.max(this.nowMs, atMs))
     this.desk?.alarms.ring(this.nowMs)
+    this.gatehouse?.alarms.ring(this.nowMs)
     if ((this.bus.nextDeadlineMs() ?? Number.POSITIVE_INFINITY) <= this.nowMs) this.apply({ type: 'tick' })
     return true
   }
@@ -256,12 +268,29 @@ export class World {
         ? chance.pick(['plain', 'acp', 'legacy', 'modern'] as const)
         : scenario.tongues.get(pool)!
     this.#openedClients++
-    const door = isStdio ? 'stdio' : this.desk !== undefined && chance.is(0.2) ? 'tcp' : 'unix'
+    const visit = this.gatehouse?.drawVisit()
+    const isRemote = visit === undefined ? this.desk !== undefined && chance.is(0.2) : visit.manner !== 'local'
+    const door = isStdio ? 'stdio' : isRemote ? 'tcp' : 'unix'
     const client = new SimClient(this, this.nextClientId(), door, pool, tongue)
+    this.#introduce(client, visit)
+  }
+
+  /** Somebody comes who is there and says nothing. */
+  openStranger(visit: Visit): void {
+    const { id: pool } = this.spec.pools[0]!
+    const client = new SimClient(this, this.nextClientId(), 'tcp', pool, this.scenario.tongues.get(pool)!)
+    this.#introduce(client, visit)
+  }
+
+  #introduce(client: SimClient, visit: Visit | undefined): void {
+    client.visit = visit
     this.clients.push(client)
     this.#clientsById.set(client.id, client)
+    const { pool, door } = client
     const of = client.addressing === 'door' ? { pool } : {}
-    this.apply({ type: 'client-opened', client: client.id, door: client.door, isLocal: client.door !== 'tcp', ...of })
+    const entrance = visit === undefined ? {} : this.gatehouse!.receive(client)
+    const isLocal = door !== 'tcp'
+    this.apply({ type: 'client-opened', client: client.id, door, isLocal, ...of, ...entrance })
   }
 
   /** Numbers of connections and of exchanges are one series. */
@@ -360,6 +389,7 @@ export class World {
       isAnyOver ||= client.isOver
     }
     inspect(core, sourceOf(core, event))
+    this.gatehouse?.inspect(core)
     this.#holders.look(core)
     if (this.desk !== undefined && this.#depth === 0) this.#checkDesk(core, this.desk)
     if (isAnyOver)
@@ -408,7 +438,17 @@ export class World {
         this.isFinished = true
         return
     }
+    if (this.gatehouse !== undefined) this.#doAtGate(action, this.gatehouse)
     if (this.desk !== undefined) this.#guard(() => this.#doAtDesk(action, this.desk!))
+  }
+
+  #doAtGate(action: Action, gatehouse: Gatehouse): void {
+    if (action.do !== 'judge' && action.do !== 'admitted' && action.do !== 'turned-away') return
+    const client = this.#clientsById.get(action.client)
+    demand(client !== undefined, 'actions sensible', () => `${action.do} of client ${action.client}, which has gone`)
+    if (action.do === 'judge') gatehouse.judge(client, action.token)
+    else if (action.do === 'admitted') gatehouse.admitted(client, action.identity)
+    else gatehouse.turnedAway(client, action.reason)
   }
 
   #doAtDesk(action: Action, desk: Desk): void {
@@ -483,7 +523,10 @@ export class World {
     }
     this.isFlushed = true
     for (const client of this.clients) client.demandTimely()
-    if (this.#core !== undefined && this.#flushes++ % COUNTED_EVERY === 0) demandCounted(this, this.#core)
+    this.gatehouse?.inspectTimes()
+    if (this.#core === undefined || this.#flushes++ % COUNTED_EVERY !== 0) return
+    demandCounted(this, this.#core)
+    this.gatehouse?.inspectRates()
   }
 
   /** Within how many milliseconds every request for the pool is answered; 0: whenever it pleases. */
