@@ -54,7 +54,9 @@ export const pool = z.strictObject({
     ),
   max_instances: whole(1, MAX_INSTANCES)
     .default(32)
-    .describe('With sharing "isolated": how many workers there may be at a time; the next client gets no_worker.'),
+    .describe(
+      'With sharing "isolated", and where principals have workers of their own: how many workers there may be at a time; the next client gets no_worker.',
+    ),
   sharing: z
     .enum(['shared', 'isolated', 'lease'])
     .default('shared')

@@ -13,6 +13,7 @@ import { hasBatches, type WorkerRow } from './dialect-table.ts'
 import { FIXED } from './limits.ts'
 import type { Request } from './owed.ts'
 import type { Client, Worker } from './peers.ts'
+import { comingSessions, hasRoomForSession } from './sessions.ts'
 import { type Switchboard, sessionNamed } from './switchboard.ts'
 import type { SessionId } from './vocabulary.ts'
 
@@ -136,7 +137,7 @@ export class Announcements {
   adopt(worker: Worker, client: Client, name: SessionId | undefined): void {
     if (name === undefined || worker.sessions.has(name)) return
     const known = this.#board.nameAtClient(worker, name)
-    if (client.sessions.has(known) || client.sessions.size >= this.#board.core.spec.limits.maxSessionsPerClient) return
+    if (client.sessions.has(known) || !hasRoomForSession(this.#board.core, client, comingSessions(client))) return
     this.#board.core.sessions.bind(known, client, worker, name)
   }
 

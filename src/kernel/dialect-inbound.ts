@@ -19,7 +19,7 @@ import type { Client, Worker } from './peers.ts'
 import type { Pool } from './pools.ts'
 import { remember } from './remember.ts'
 import type { Route } from './route.ts'
-import { hasRoomForSession } from './sessions.ts'
+import { comingSessions, hasRoomForSession } from './sessions.ts'
 import type { SharedDuties } from './shared-duties.ts'
 import type { Switchboard } from './switchboard.ts'
 import type { SessionId } from './vocabulary.ts'
@@ -330,16 +330,6 @@ function isNotification({ cancels, answersToken, confirms }: ClientRow): boolean
 function isAnsweredHere({ row, request }: Route): boolean {
   if (row === undefined) return false
   return row.confirms === true || (request !== undefined && (row.opens === 'once' || row.local === 'pong'))
-}
-
-/** Sessions that answers under way may bring, beside that of the request itself. */
-function comingSessions(client: Client, beside: Request | undefined): number {
-  let coming = 0
-  for (let request = client.newest; request !== undefined; request = request.older) {
-    const session = request === beside ? undefined : (request.row ?? request.route?.row)?.session
-    if (session === 'announced' || session === 'claimed') coming++
-  }
-  return coming
 }
 
 /** Whether the client may subscribe to one more resource; those under way count, each once. */

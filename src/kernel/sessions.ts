@@ -7,6 +7,7 @@
  */
 import type { Core } from './core.ts'
 import { ownMap, ownSet } from './empty.ts'
+import type { Request } from './owed.ts'
 import type { Client, Worker } from './peers.ts'
 import type { Principal, SessionId } from './vocabulary.ts'
 
@@ -98,4 +99,14 @@ export class Sessions {
 /** Whether the client may have one more session beside those that are coming. */
 export function hasRoomForSession({ spec }: Core, client: Client, coming: number): boolean {
   return client.sessions.size + client.lost.size + coming < spec.limits.maxSessionsPerClient
+}
+
+/** Sessions that answers under way may bring, beside that of the request itself. */
+export function comingSessions(client: Client, beside?: Request): number {
+  let coming = 0
+  for (let request = client.newest; request !== undefined; request = request.older) {
+    const session = request === beside ? undefined : (request.row ?? request.route?.row)?.session
+    if (session === 'announced' || session === 'claimed') coming++
+  }
+  return coming
 }

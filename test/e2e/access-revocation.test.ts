@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { verifies } from '../conformance/verifies.ts'
 import { startBus, testWorkspace } from '../support/bus.ts'
 import { config, pool } from '../support/pools.ts'
-import { House, startHouse, UNKNOWN } from './access-harness.ts'
+import { House, NOT_ALLOWED, startHouse, UNKNOWN } from './access-harness.ts'
 
 const HELD = { pools: [pool('silent'), pool('echo')] }
 
@@ -101,6 +101,25 @@ describe('9.10 a reload', () => {
     expect(await alice.untilClosed()).toMatchObject([UNKNOWN])
     const again = await house.knock()
     expect(await again.ask({ id: 1, method: 'm' })).toMatchObject({ result: {} })
+  })
+
+  test('9.10 that says what anonymous may do holds for those who are in', async () => {
+    verifies('9.10-reload')
+    const workspace = testWorkspace()
+    const pools = [pool('echo'), pool('slow', { args: ['0'] })]
+    const bus = await startBus({ config: config(pools), doors: ['tcp'], workspace })
+    const client = await bus.connect()
+    const other = await bus.connect()
+    const ask = (id: string, name: string) => client.ask({ id, pool: name, method: 'm' })
+    expect(await ask('before', 'slow')).toMatchObject({ result: {} })
+    for (const anonymous of [{ pools: ['echo'] }, { pools: ['slow'] }]) {
+      workspace.write('bus.json', config(pools, {}, { access: { anonymous } }))
+      expect(await bus.run(['reload', '--control', bus.control])).toMatchObject({ code: 0 })
+      const [allowed] = anonymous.pools
+      for (const name of ['echo', 'slow'])
+        expect(await ask(`${allowed} ${name}`, name)).toMatchObject(name === allowed ? { result: {} } : NOT_ALLOWED)
+    }
+    expect((await other.ask({ id: 'who', method: 'bus::whoami' })).result).toMatchObject({ pools: ['slow'] })
   })
 
   test('9.10 whose access file is mistaken is refused, and everybody stays', async () => {

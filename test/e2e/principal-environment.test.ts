@@ -28,7 +28,7 @@ interface House {
   workers(): Promise<WorkerStatus[]>
 }
 
-async function open(pools: readonly object[], args: readonly string[] = []): Promise<House> {
+async function open(pools: readonly object[], args: readonly string[] = [], anonymous = {}): Promise<House> {
   const workspace = testWorkspace()
   const give = (environments: Partial<Record<Name, object>>): void => {
     const principals = (['alice', 'bob'] as const).map((name) => ({
@@ -40,7 +40,7 @@ async function open(pools: readonly object[], args: readonly string[] = []): Pro
     workspace.writeOwn('access.json', { principals })
   }
   give({ alice: { SERVICE_KEY: KEYS.alice }, bob: { SERVICE_KEY: `\${BOB_KEY}` } })
-  const access = { file: 'access.json', anonymous: { pools: ['*'] }, audit: 'audit.log' }
+  const access = { file: 'access.json', anonymous: { pools: ['*'], ...anonymous }, audit: 'audit.log' }
   const bus = await startBus({
     config: config(pools, {}, { access }),
     doors: ['tcp'],
@@ -102,6 +102,14 @@ describe('9.22 isolated workers', () => {
     for (const client of [alice, again, bob]) client.close()
     await house.bus.statusWhere('only the two of nobody in particular are left', ({ workers }) => workers.length === 2)
     expect(await keysOfAll(house)).toEqual([ofPool, ofPool])
+  })
+
+  test('of nobody in particular have the variables of access.anonymous', async () => {
+    verifies('9.22-isolated')
+    const anonymous = { env: { SERVICE_KEY: `\${BOB_KEY}` } }
+    const house = await open([pool('prints-env', { sharing: 'isolated' })], [], anonymous)
+    expect(await keySeenBy(await house.comes(), 1)).toBe(KEYS.bob)
+    expect(await keysOfAll(house)).toEqual(['', `SERVICE_KEY=${KEYS.bob}`])
   })
 
   test('that die are followed by one with the same variables; a changed file is for those that start later', async () => {

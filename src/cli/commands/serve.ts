@@ -69,6 +69,10 @@ async function serve(options: ServeOptions): Promise<number> {
   const mistakes = reading.ok ? await mistakesInAccess(reading) : reading.problems
   if (!reading.ok || mistakes.length > 0)
     throw new UserMistake(formatProblems(mistakes, { color: process.stderr.isTTY === true }).trimEnd())
+  if (options.recordPayloads && reading.config.access !== undefined)
+    throw new UserMistake(
+      '--record-payloads would write down the credentials of whoever comes: this bus has "access", so leave the flag out',
+    )
   const log = new Log({ level: options.logLevel, isTerminal: process.stderr.isTTY === true })
   return runBus({
     config: reading.config,
@@ -77,6 +81,7 @@ async function serve(options: ServeOptions): Promise<number> {
     log,
     resolveAgent: resolveRegistryAgent,
     record: await recordTo(options, log),
+    recordsPayloads: options.recordPayloads === true,
   })
 }
 

@@ -6,6 +6,7 @@
  * the wall, addresses, the issuer, the audit log. No credential is kept, only what it has proved and the digest by which
  * that can be looked up again.
  */
+import { fstatSync, statSync } from 'node:fs'
 import type { PeerCertificate } from 'node:tls'
 import { isDeepStrictEqual } from 'node:util'
 import { AccessWatch } from '../../access/access-watch.ts'
@@ -36,6 +37,8 @@ export interface AdmissionsOptions {
   readonly drop: (client: ClientId) => void
   /** Whoever proves nothing may come through any door. */
   readonly allowUnauthenticated: boolean
+  /** A client is served on stdout: nothing else may be written there. */
+  readonly isStdoutTaken: boolean
 }
 
 /** Somebody at a door. */
@@ -48,6 +51,8 @@ interface Visitor {
   /** By which a token is looked up again. */
   digest: string | undefined
   shownDigest: string | undefined
+  /** Its credential holds no more: it is on its way out. */
+  isRevoked: boolean
 }
 
 /** The file is looked at as often, and a connection outlives its credential by no more. */
@@ -66,6 +71,8 @@ export class Admissions implements Reception {
   #watch: AccessWatch | undefined
   #audit: AuditLog | undefined
   #isAudited = true
+  /** Nobody was turned away since the last look. */
+  #isQuiet = true
   #problem: string | undefined
 
   constructor(options: AdmissionsOptions) {
@@ -76,6 +83,8 @@ export class Admissions implements Reception {
 
   /** From now on this holds; a file that cannot be used is the mistake of whoever starts the bus, and changes nothing later. */
   adopt(config: AccessConfig | undefined): void {
+    if (this.#options.isStdoutTaken && isStdout(config?.audit?.file))
+      throw new UserMistake('the audit log cannot go to stdout, where the client of --stdio is served: name a file')
     const before = this.#watch
     this.#watch = this.#open(config?.file)
     before?.close()
@@ -100,6 +109,7 @@ export class Admissions implements Reception {
       shown: undefined,
       digest: undefined,
       shownDigest: undefined,
+      isRevoked: false,
     }
     this.#visitors.set(client, visitor)
     secured?.then(
@@ -113,8 +123,10 @@ export class Admissions implements Reception {
     this.opened(client, info)
     const isLocal = info.door === 'unix' || info.door === 'stdio'
     const verdict = isLocal ? this.#judge.local() : this.#judge.anonymous()
-    if ('identity' in verdict) this.#visitors.get(client)!.proof = verdict.identity
-    else this.#options.tell({ type: 'client-revoked', client, isExpired: false })
+    if ('refusal' in verdict) return this.#options.tell({ type: 'client-revoked', client, isExpired: false })
+    const { principal, rights } = verdict.identity
+    this.#visitors.get(client)!.proof = verdict.identity
+    this.#options.tell({ type: 'rights-changed', principal, rights })
   }
 
   closed(client: ClientId): void {
@@ -147,6 +159,7 @@ export class Admissions implements Reception {
   }
 
   turnedAway(client: ClientId, reason: string): void {
+    this.#isQuiet = false
     const unwritten = this.#lines.take()
     if (unwritten === undefined) return
     const visitor = this.#visitors.get(client)
@@ -228,7 +241,8 @@ export class Admissions implements Reception {
       if (this.#visitors.has(client))
         this.#options.tell({ type: 'client-judged', client, refusal: refusalOf(verdict.refusal) })
     }
-    const pace = digest === undefined ? 'at_once' : this.#slowed.paceFor(hostOf(visitor.peer))
+    const isBad = digest !== undefined && verdict.refusal.reason === 'unauthenticated'
+    const pace = !isBad ? 'at_once' : this.#slowed.paceFor(hostOf(visitor.peer))
     if (pace === 'at_once') tell()
     else if (pace === 'after_pause') setTimeout(tell, REFUSAL_PAUSE_MS).unref()
     else this.#options.drop(client)
@@ -283,8 +297,8 @@ export class Admissions implements Reception {
     this.#judge.adopt(this.#principals, this.#config)
     const told = new Set<string>()
     for (const [client, visitor] of [...this.#visitors]) {
-      const { proof, digest } = visitor
-      if (proof === undefined || proof.via === 'local') continue
+      const { proof, digest, isRevoked } = visitor
+      if (proof === undefined || isRevoked || proof.via === 'local') continue
       const verdict = this.#judge.stillHolds(proof, digest)
       if ('refusal' in verdict) {
         this.#revoke(client, visitor, verdict.refusal.why === 'expired')
@@ -300,14 +314,23 @@ export class Admissions implements Reception {
 
   #look(): void {
     const nowMs = Date.now()
-    for (const [client, visitor] of [...this.#visitors])
-      if (visitor.proof?.expiresAtMs !== undefined && visitor.proof.expiresAtMs <= nowMs)
-        this.#revoke(client, visitor, true)
+    for (const [client, visitor] of [...this.#visitors]) {
+      const { expiresAtMs } = visitor.proof ?? {}
+      if (expiresAtMs !== undefined && expiresAtMs <= nowMs && !visitor.isRevoked) this.#revoke(client, visitor, true)
+    }
     this.#lookAtAudit()
+    this.#tellUnwritten()
+  }
+
+  /** Of refusals that had no line of their own, when no more come. */
+  #tellUnwritten(): void {
+    const unwritten = this.#isQuiet ? this.#lines.takeUnwritten() : 0
+    this.#isQuiet = true
+    if (unwritten > 0) this.#options.log.write('warn', 'more clients were turned away', { unwritten })
   }
 
   #revoke(client: ClientId, visitor: Visitor, isExpired: boolean): void {
-    visitor.proof = undefined
+    visitor.isRevoked = true
     this.#options.tell({ type: 'client-revoked', client, isExpired })
   }
 
@@ -351,6 +374,16 @@ function refusalOf({ reason, why, retryAfterMs }: Rebuff): Refusal {
     ...(retryAfterMs === undefined ? {} : { retry_after_ms: retryAfterMs }),
   }
   return Object.keys(detail).length === 0 ? { reason } : { reason, detail }
+}
+
+function isStdout(file: string | undefined): boolean {
+  if (file === undefined) return false
+  try {
+    const [one, other] = [statSync(file), fstatSync(process.stdout.fd)]
+    return one.dev === other.dev && one.ino === other.ino && one.rdev === other.rdev
+  } catch {
+    return false
+  }
 }
 
 /** The address alone: ports change with every connection. */

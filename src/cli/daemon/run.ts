@@ -52,6 +52,7 @@ export interface RunOptions {
   readonly log: Log
   readonly resolveAgent: ResolveAgent
   readonly record: DaemonOptions['record']
+  readonly recordsPayloads: boolean
 }
 
 interface Reloaded {
@@ -279,6 +280,8 @@ class Run {
 
   /** Contract 7.5: all or nothing; what cannot change while the bus runs is refused. One at a time. */
   async #reload(): Promise<Reloaded> {
+    // Whoever has put the old file aside wants that too where the configuration is refused (contract 9.23).
+    this.#admissions?.reopenAudit()
     const reading = await readConfig(this.#config.file)
     if (!reading.ok) {
       this.#options.log.write('error', 'reload refused: the configuration has problems, the old one stays')
@@ -288,6 +291,10 @@ class Run {
     if (JSON.stringify(config.listen) !== JSON.stringify(this.#config.listen)) {
       this.#options.log.write('error', 'reload refused: listen has changed, which needs a restart')
       throw new ControlError('listen has changed: restart the bus for that; the old configuration stays')
+    }
+    if (config.access !== undefined && this.#options.recordsPayloads) {
+      this.#options.log.write('error', 'reload refused: access and --record-payloads exclude each other')
+      throw new ControlError('this bus records payloads, and with "access" credentials would be among them')
     }
     await this.#learn(config)
     await this.#openRoom(config)
@@ -317,6 +324,7 @@ class Run {
       tell: (event) => this.#daemon.apply(event),
       drop: (client) => this.#daemon.drop(client),
       allowUnauthenticated: this.#options.doors.allowUnauthenticated,
+      isStdoutTaken: this.#options.doors.stdio,
     })
   }
 

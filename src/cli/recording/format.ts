@@ -61,6 +61,10 @@ const DECISIONS: Described = {
   call: ({ from, bytes }: Extract<Action, { do: 'call' }>, hasPayloads) =>
     `${spell(from)} ${bytes.length} bytes${hasPayloads ? ` ${hashOf([bytes])}` : ''}`,
   observed: () => '',
+  // No credential is in a recording (contract 9.15).
+  judge: ({ client, token }: Extract<Action, { do: 'judge' }>) => `${client}${token === undefined ? '' : ' a token'}`,
+  audit: ({ event, client, pool, method, outcome }: Extract<Action, { do: 'audit' }>) =>
+    [event, client, pool, method, outcome].join(' '),
   'exchange-failed': ({ client, error }: Extract<Action, { do: 'exchange-failed' }>) => `${client} ${error.code}`,
 }
 

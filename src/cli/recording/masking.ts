@@ -17,8 +17,8 @@ const ZERO = 0x30
 const ONE = 0x31
 const JUNK = 0x7a
 
-/** Keys beside the routing fields that the kernel looks for in handshakes, lists and tasks. */
-const OTHER_KEYS = ['agentCapabilities', 'sessionCapabilities', 'capabilities', 'session', 'mcpServers']
+/** Keys beside the routing fields that the kernel looks for in handshakes, lists, tasks and credentials. */
+const OTHER_KEYS = ['agentCapabilities', 'sessionCapabilities', 'capabilities', 'session', 'mcpServers', 'token']
 const OTHER_FIELDS = ['jsonrpc', 'close', 'type', 'status']
 
 /** Keys whose text or number is kept, and keys of which only the name is. */

@@ -1,0 +1,78 @@
+/** What a principal uses up, over all its connections (contract 9.21). */
+import { describe, expect, it } from 'vitest'
+import type { Client } from './peers.ts'
+import { Principals } from './principals.ts'
+import type { Identity, Rights } from './rights.ts'
+import type { Principal } from './vocabulary.ts'
+
+const identity = (rights: Partial<Rights>): Identity => ({
+  principal: 'alice' as Principal,
+  name: 'alice',
+  via: 'token',
+  rights: { role: 'user', pools: ['*'], ...rights },
+})
+
+const somebody = (pendingCount = 0): Client => ({ owner: undefined, pendingCount }) as unknown as Client
+
+function table(): { readonly principals: Principals; at(ms: number): void } {
+  let nowMs = 0
+  const principals = new Principals(() => nowMs)
+  const at = (ms: number): void => void (nowMs = ms)
+  return { principals, at }
+}
+
+describe('9.21 a rate', () => {
+  const TEN_A_SECOND = identity({ rate: { count: 10, perMs: 1_000 } })
+
+  it('is a bucket: so many at once, then one in its share of the time, and never more than the bucket', () => {
+    const { principals } = table()
+    const client = somebody()
+    principals.join(client, TEN_A_SECOND)
+    const row = client.owner!
+    for (let n = 0; n < 10; n++) expect(row.spend(0)).toBe(0)
+    expect(row.spend(0)).toBe(100)
+    expect(row.spend(50)).toBe(50)
+    expect(row.spend(100)).toBe(0)
+    expect(row.spend(100)).toBe(100)
+    for (let n = 0; n < 10; n++) expect(row.spend(1_000_000)).toBe(0)
+    expect(row.spend(1_000_000)).toBe(100)
+  })
+
+  it('is one for all connections, and nobody gets a new one by coming again', () => {
+    const { principals, at } = table()
+    const [one, other, again] = [somebody(), somebody(), somebody()]
+    principals.join(one, TEN_A_SECOND)
+    principals.join(other, TEN_A_SECOND)
+    expect(one.owner).toBe(other.owner)
+    for (let n = 0; n < 10; n++) expect((n % 2 === 0 ? one : other).owner!.spend(0)).toBe(0)
+    principals.leave(one)
+    principals.leave(other)
+    principals.join(again, TEN_A_SECOND)
+    expect(again.owner!.spend(0)).toBeGreaterThan(0)
+    principals.leave(again)
+    at(2_000)
+    principals.join(again, TEN_A_SECOND)
+    for (let n = 0; n < 10; n++) expect(again.owner!.spend(2_000)).toBe(0)
+  })
+})
+
+describe('9.21 connections and requests', () => {
+  it('there are no more connections than it may have, until one goes', () => {
+    const { principals } = table()
+    const [one, other, third] = [somebody(), somebody(), somebody()]
+    const two = identity({ maxConnections: 2 })
+    expect(principals.join(one, two)).toBe(true)
+    expect(principals.join(other, two)).toBe(true)
+    expect(principals.join(third, two)).toBe(false)
+    expect(principals.join(one, two)).toBe(true)
+    principals.leave(other)
+    expect(principals.join(third, two)).toBe(true)
+  })
+
+  it('what is pending counts over all of them', () => {
+    const { principals } = table()
+    const [one, other] = [somebody(2), somebody(3)]
+    for (const client of [one, other]) principals.join(client, identity({}))
+    expect(one.owner!.pendingCount).toBe(5)
+  })
+})
