@@ -33,8 +33,12 @@ describe('FIFOs', () => {
   it('can be opened by name, all three of them', async () => {
     const worker = start('echo said > /dev/stdout; echo hint > /dev/stderr; cat /dev/stdin')
     const hint = once(worker, 'diagnostic')
-    worker.stdin.end('heard\n')
-    expect(await text(worker.stdout)).toBe('said\nheard\n')
+    worker.stdin.write('heard\n')
+    let said = ''
+    worker.stdout.on('data', (chunk) => (said += chunk))
+    // A pipe whose other end has gone cannot be opened by name any more.
+    await vi.waitFor(() => expect(said).toBe('said\nheard\n'), { timeout: 10_000 })
+    worker.stdin.end()
     expect(await hint).toEqual(['hint'])
   })
 
