@@ -7,6 +7,7 @@ import { addReplay } from '../../src/cli/commands/replay.ts'
 import { Recorder } from '../../src/cli/daemon/recorder.ts'
 import { Divergence, replay } from '../../src/cli/recording/replay.ts'
 import { Pool } from '../../src/kernel/pools.ts'
+import { isAccessSeed } from './access-scenario.ts'
 import { simulate } from './simulate.ts'
 
 let folder: string
@@ -40,6 +41,8 @@ test.each([true, false])(
   { timeout: 60_000 },
   async (hasPayloads) => {
     for (let seed = 1; seed <= 25; seed++) {
+      // Which tools a caller may use is decided by their names, and those are payload.
+      if (!hasPayloads && isAccessSeed(seed)) continue
       const { file, events } = await record(seed, hasPayloads)
       const verdict = await replay(file)
       expect(verdict.events, `seed ${seed}`).toBe(events)
