@@ -254,8 +254,14 @@ export class Gatehouse {
   isOldestOfCrowd(client: SimClient): boolean {
     const all = [...this.#strangers]
     const neighbours = all.filter(({ visit }) => visit!.from === client.visit!.from)
-    const isNeighbour = neighbours.length > MAX_NEIGHBOURS && neighbours[0] === client
-    return isNeighbour || (all.length > MAX_STRANGERS && all[0] === client)
+    // Those who are being closed for something else are there until they have gone.
+    const isOldest = (among: readonly SimClient[]): boolean =>
+      among.find((each) => each === client || this.#isOpen(each)) === client
+    return (neighbours.length > MAX_NEIGHBOURS && isOldest(neighbours)) || (all.length > MAX_STRANGERS && isOldest(all))
+  }
+
+  #isOpen({ id }: SimClient): boolean {
+    return this.#world.core?.clients.get(id)?.state === 'open'
   }
 
   isFull(principal: SimPrincipal): boolean {
@@ -373,7 +379,6 @@ export class Gatehouse {
         this.#strangers.delete(client)
         continue
       }
-      if (peer.state !== 'open') this.#strangers.delete(client)
       if (principal === undefined) {
         const isBare = peer.sessions.size + peer.introductions.size === 0 && peer.pendingCount <= 1
         demand(isBare, 'rights kept', () => `${client} has proved nothing and is served`)
@@ -396,11 +401,12 @@ export class Gatehouse {
   }
 
   #demandFew(): void {
-    const { size } = this.#strangers
-    if (size <= MAX_NEIGHBOURS) return
+    if (this.#strangers.size <= MAX_NEIGHBOURS) return
+    const open = [...this.#strangers].filter((client) => this.#isOpen(client))
+    const size = open.length
     demand(size <= MAX_STRANGERS, 'bounded', () => `${size} strangers are there`)
     const counts = new Map<string, number>()
-    for (const { visit } of this.#strangers) add(counts, visit!.from, 1)
+    for (const { visit } of open) add(counts, visit!.from, 1)
     for (const [from, count] of counts)
       demand(count <= MAX_NEIGHBOURS, 'bounded', () => `${count} strangers from ${from} are there`)
   }
@@ -410,6 +416,7 @@ export class Gatehouse {
     const { nowMs, isStopping } = this.#world
     if (isStopping) return
     for (const client of this.#strangers) {
+      if (!this.#isOpen(client)) continue
       const ageMs = nowMs - client.visit!.openedAtMs
       demand(ageMs <= ADMISSION_MS + LATE_MS, 'bounded', () => `${client} has proved nothing for ${ageMs} ms`)
     }

@@ -41,7 +41,7 @@ test.each([true, false])(
   { timeout: 60_000 },
   async (hasPayloads) => {
     for (let seed = 1; seed <= 25; seed++) {
-      // Which tools somebody may use cannot be judged anew where their names are masked.
+      // Which tools a caller may use is decided by their names, and those are payload.
       if (!hasPayloads && isAccessSeed(seed)) continue
       const { file, events } = await record(seed, hasPayloads)
       const verdict = await replay(file)

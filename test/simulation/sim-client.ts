@@ -350,7 +350,6 @@ export class SimClient {
   forgetSessions(): void {
     for (const key of this.world.homes.keys()) if (key.startsWith(`${this.id} `)) this.world.homes.delete(key)
     this.sessions = []
-    this.subscribed.clear()
   }
 
   // ---- what it is owed ----
