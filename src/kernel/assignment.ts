@@ -11,6 +11,7 @@ import { ownMap } from './empty.ts'
 import type { Reason } from './faults.ts'
 import { FIXED } from './limits.ts'
 import type { Client, Worker } from './peers.ts'
+import { toolNamedBy } from './permission.ts'
 import type { Pool } from './pools.ts'
 import type { Route } from './route.ts'
 import type { Switchboard } from './switchboard.ts'
@@ -101,14 +102,22 @@ export class Assignment {
     const { core, router } = this.#board
     const { pool } = route
     const other = pool.spec.fallback === undefined ? undefined : core.pools.get(pool.spec.fallback)
-    const mayServe = other !== undefined && route.client.owner!.mayUse(other)
-    if (!mayServe || core.phase !== 'running' || !isFree(route))
+    if (other === undefined || !this.#mayServe(route, other) || core.phase !== 'running' || !isFree(route))
       return this.#board.refuse(route, 'no_worker', detailOf(pool))
     const introduction = route.client.introductions.get(pool.spec.id)
     route.pool = this.poolFor(route.client, other)
     route.passed = [...route.passed, pool]
     route.introducedBy = introduction ?? route.introducedBy
     router.proceed(route)
+  }
+
+  /** In another's place a pool serves nothing that its caller may not ask of it (contract 9.18, 9.19). */
+  #mayServe({ client, line }: Route, pool: Pool): boolean {
+    const row = client.owner!
+    if (!row.mayUse(pool)) return false
+    if (row.rights.tools === undefined || this.#board.dialects.toolUseOf(line) !== 'called') return true
+    const tool = toolNamedBy(line)
+    return tool !== undefined && row.mayCall(pool, tool)
   }
 
   /** A worker of the pool is there: those who waited go first, in order. */

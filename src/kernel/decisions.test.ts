@@ -518,3 +518,28 @@ it('A3 a worker that welcomes a client in another version than it was welcomed i
   rig.send(ANNA, { id: 5, method: 'session/new', params: {} })
   expect(rig.at(home).at(-1)).toMatchObject({ id: 5 })
 })
+
+it('9.19 a pool that serves in the place of another calls no tool there that its caller may not', () => {
+  const tools = { allow: ['first::*', 'second::read'] }
+  const dora = 4 as ClientId
+  const rig = new Rig([{ id: 'first', restart: 'never', fallback: 'second' }, { id: 'second' }])
+  rig.apply({ type: 'client-opened', client: dora, door: 'tcp', identity: identityOf('dora', { tools }) })
+  rig.dies(0)
+  rig.pass(2_000)
+  rig.send(dora, { id: 1, method: 'tools/call', pool: 'first', params: { name: 'read' } })
+  rig.send(dora, { id: 2, method: 'tools/call', pool: 'first', params: { name: 'push' } })
+  expect(rig.at(1).map(({ id }) => id)).toEqual([1])
+  expect(rig.reason(dora, 2)).toBe('no_worker')
+})
+
+it('9.21 a cancel costs nothing of a rate, in whichever words', () => {
+  const rate = { count: 1, perMs: 3_600_000 }
+  const dora = 4 as ClientId
+  const rig = new Rig([{}])
+  rig.apply({ type: 'client-opened', client: dora, door: 'tcp', identity: identityOf('dora', { rate }) })
+  rig.send(dora, { id: 1, method: 'm' })
+  for (const method of ['session/cancel', 'notifications/cancelled']) rig.send(dora, { method, params: {} })
+  rig.send(dora, { id: 2, method: 'm' })
+  expect(rig.at(0).map(({ method }) => method)).toEqual(['m', 'session/cancel', 'notifications/cancelled'])
+  expect(rig.reason(dora, 2)).toBe('rate_limited')
+})

@@ -53,9 +53,9 @@ export class Dialects {
     )
     this.#toolUses = new MethodTable(Object.fromEntries(uses))
     const rows = tables.flatMap(({ fromClient }) => Object.entries(fromClient))
-    this.#free = new MethodTable(
-      Object.fromEntries(rows.flatMap(([method, row]) => (isFree(row) ? [[method, true]] : []))),
-    )
+    const free = rows.flatMap(([method, row]) => (isFree(row) ? [method] : []))
+    const turnCancels = tables.flatMap(({ departure }) => (departure === undefined ? [] : [departure.cancelTurn]))
+    this.#free = new MethodTable(Object.fromEntries([...free, ...turnCancels].map((method) => [method, true])))
     const signs = this.list.flatMap((dialect) => dialect.table.signs.map((sign) => [sign, dialect] as const))
     this.#marks = signs.filter(([{ method }]) => method === undefined)
     const methods = new Set(signs.flatMap(([{ method }]) => (method === undefined ? [] : [method])))
