@@ -6,6 +6,7 @@
  * is then UNSURE, and the twin reads the line. Outside the notes and NESTING, memory is left as it was found.
  */
 import {
+  COUNTED,
   FIELD_BELOW,
   FIELD_KEY,
   FIELD_LENGTH,
@@ -20,6 +21,7 @@ import {
   NOTE_ID_IS_INTEGER,
   NOTE_ID_LOW,
   NOTE_PLAIN,
+  NOTE_REPEATED,
   NOTE_STARTS,
   NOTE_TWICE,
   NOTES,
@@ -70,6 +72,7 @@ function clearNotes(): void {
   filled = 0
   store<i32>(cell(NOTE_TWICE), -1)
   store<i32>(cell(NOTE_ID_IS_INTEGER), 0)
+  store<i32>(cell(NOTE_REPEATED), 0)
   for (let at = STARTS; at < STARTS + 4 * MAX_FIELDS; at += 64) {
     v128.store(at, i32x4.splat(-1))
     v128.store(at, i32x4.splat(-1), 16)
@@ -191,7 +194,12 @@ function note(slot: i32, start: usize, behind: usize, isPlain: i32): void {
 
 /** An id that stands twice is kept in mind, whatever else does: nobody can be answered by it. */
 function noteTwice(slot: i32): void {
-  if (slot < load<i32>(ONCE_BELOW_CELL) && load<i32>(cell(NOTE_TWICE)) !== 0) store<i32>(cell(NOTE_TWICE), slot)
+  if (slot >= load<i32>(ONCE_BELOW_CELL)) noteRepeated(slot)
+  else if (load<i32>(cell(NOTE_TWICE)) !== 0) store<i32>(cell(NOTE_TWICE), slot)
+}
+
+function noteRepeated(slot: i32): void {
+  if (slot < COUNTED) store<i32>(cell(NOTE_REPEATED), load<i32>(cell(NOTE_REPEATED)) | (1 << slot))
 }
 
 /** The id by value, when it is an integer without sign trouble and within what a double holds exactly. */

@@ -38,6 +38,12 @@ export function formatTcpAddress({ host, port }: TcpAddress): string {
   return isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`
 }
 
+/** The host of a peer alone: ports change with every connection. */
+export function hostOf(peer: string): string {
+  const address = readTcpAddress(peer)
+  return typeof address === 'object' ? address.host : peer
+}
+
 /** True for an IP address that only this machine can reach; a name is none. */
 export function isLoopbackIp(ip: string): boolean {
   const family = isIP(ip)

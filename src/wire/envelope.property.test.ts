@@ -9,6 +9,7 @@ import {
   NOTE_ID_IS_INTEGER,
   NOTE_ID_LOW,
   NOTE_PLAIN,
+  NOTE_REPEATED,
   NOTE_STARTS,
   NOTE_TWICE,
   VERDICT_BROKEN,
@@ -183,7 +184,8 @@ function meaningOf(bytes: Buffer, notes: Int32Array): unknown {
     return { slot, start, end: notes[NOTE_ENDS + slot], plain: bytes[start] === 0x22 ? notes[NOTE_PLAIN + slot] : 0 }
   })
   const isInteger = notes[NOTE_ID_IS_INTEGER] === 1
-  return { fields, twice: notes[NOTE_TWICE], id: isInteger ? [notes[NOTE_ID_HIGH], notes[NOTE_ID_LOW]] : undefined }
+  const id = isInteger ? [notes[NOTE_ID_HIGH], notes[NOTE_ID_LOW]] : undefined
+  return { fields, twice: notes[NOTE_TWICE], repeated: notes[NOTE_REPEATED], id }
 }
 
 function scanByTwin(bytes: Buffer, start = 0, end = bytes.length): { verdict: number; notes: Int32Array } {

@@ -283,3 +283,15 @@ it('two readers do not disturb each other', () => {
   a.read(two, 0, two.length)
   expect([b.key(FIELD.id), b.startOf(FIELD.result), a.key(FIELD.id)]).toEqual(['two', 21, 'two'])
 })
+
+it.each([
+  ['{"id":1,"method":"m","params":{"name":"a"}}', false],
+  ['{"id":1,"method":"m","params":{"name":"a","name":"b"}}', true],
+  ['{"id":1,"method":"m","params":{"name":"a","n\\u0061me":"b"}}', true],
+  ['{"id":1,"method":"m","params":{"name":"a","inner":{"name":"b"}}}', false],
+  ['{"id":1,"method":"m","params":{"uri":"a","uri":"b","name":"c"}}', false],
+])('a field that may stand twice is known to: %s', (text, isRepeated) => {
+  const envelope = new Envelope()
+  expect(envelope.read(Buffer.from(text), 0, Buffer.byteLength(text))).toBe(SHAPE.request)
+  expect(envelope.isRepeated(FIELD.name)).toBe(isRepeated)
+})

@@ -12,6 +12,7 @@ import {
   NOTE_ENDS,
   NOTE_ID_IS_INTEGER,
   NOTE_PLAIN,
+  NOTE_REPEATED,
   NOTE_STARTS,
   NOTE_TWICE,
   VERDICT_OBJECT,
@@ -86,6 +87,11 @@ export class Envelope {
     return verdict === VERDICT_UNSURE ? scanLine(bytes, start, end, this.#notes) : verdict
   }
 
+  /** Nobody will ask for what was read any more: its notes need not be kept when the next line is read elsewhere. */
+  release(): void {
+    if (reader === this) reader = undefined
+  }
+
   /** There is one scanner for all: whoever had it keeps a copy of its notes. */
   #claim(notes: Int32Array): void {
     if (reader !== undefined) reader.#notes = reader.#notes.slice()
@@ -136,6 +142,16 @@ export class Envelope {
     if (at === -1 || this.bytes[at] !== QUOTE) return undefined
     if (this.#notes[NOTE_PLAIN + field] === 1) return recallText(this.bytes, at + 1, this.endOf(field) - 1)
     return JSON.parse(this.bytes.utf8Slice(at, this.endOf(field)))
+  }
+
+  /** Whether the field is a string that its bytes spell as they are: ASCII without escapes. */
+  isPlain(field: Field): boolean {
+    return this.#notes[NOTE_PLAIN + field] === 1
+  }
+
+  /** Whether a field that may stand twice does; the last one counts. */
+  isRepeated(field: Field): boolean {
+    return (this.#notes[NOTE_REPEATED]! & (1 << field)) !== 0
   }
 
   /** The value of a field that holds an id or a token (string or number), by value. */

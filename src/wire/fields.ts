@@ -17,6 +17,7 @@ const PATHS = {
   error: ['error'],
   paramsSessionId: ['params', 'sessionId'],
   // The first eight may not stand twice in a message; the order of this table is the order of the slots.
+  name: ['params', 'name'],
   traceId: ['trace_id'],
   agentId: ['agentId'],
   partial: ['partial'],
@@ -33,6 +34,7 @@ const PATHS = {
   elicitationId: ['params', 'elicitationId'],
   requestState: ['params', 'requestState'],
   childSessionId: ['params', 'update', 'sessionId'],
+  updateKind: ['params', 'update', 'sessionUpdate'],
   innerSessionId: ['params', 'params', 'sessionId'],
   meta: ['params', '_meta'],
   metaProgressToken: ['params', '_meta', 'progressToken'],
@@ -61,7 +63,7 @@ export const FIELD = Object.fromEntries(FIELD_NAMES.map((name, slot) => [name, s
 >
 
 /** Slots below this must not be filled twice (contract 4.3: a routing field twice). */
-export const ONCE_BELOW = FIELD.traceId
+export const ONCE_BELOW = FIELD.name
 
 export interface FieldNode {
   readonly key: Buffer

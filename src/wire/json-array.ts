@@ -40,46 +40,20 @@ export interface Member extends Span {
   readonly keyEnd: number
 }
 
-/**
- * Goes from member to member of an object and makes nothing of them: after `next` it tells where one lies. White space
- * before the object is tolerated; of what is no object there are no members.
- */
-export class MemberCursor implements Member {
-  keyStart = 0
-  keyEnd = 0
-  start = 0
-  end = 0
-  readonly #bytes: Buffer
-  readonly #limit: number
-  /** Where the next key is; at the limit there is none. */
-  #at: number
-
-  constructor(bytes: Buffer, start: number, end: number) {
-    this.#bytes = bytes
-    this.#limit = end
-    const open = skipSpace(bytes, start, end)
-    this.#at = bytes[open] === OPEN_OBJECT ? skipSpace(bytes, open + 1, end) : end
-  }
-
-  /** False: there is no other. */
-  next(): boolean {
-    const bytes = this.#bytes
-    const limit = this.#limit
-    if (this.#at >= limit || bytes[this.#at] === CLOSE_OBJECT) return false
-    this.keyStart = this.#at
-    this.keyEnd = skipValue(bytes, this.#at, limit)
-    this.start = skipSpace(bytes, skipSpace(bytes, this.keyEnd, limit) + 1, limit)
-    this.end = skipValue(bytes, this.start, limit)
-    const behind = skipSpace(bytes, this.end, limit)
-    this.#at = bytes[behind] === COMMA ? skipSpace(bytes, behind + 1, limit) : limit
-    return true
-  }
-}
-
-/** The same as values that can be kept. */
+/** White space before the object is tolerated; of what is no object there are no members. */
 export function* membersOf(bytes: Buffer, start: number, end: number): Generator<Member> {
-  const member = new MemberCursor(bytes, start, end)
-  while (member.next()) yield { keyStart: member.keyStart, keyEnd: member.keyEnd, start: member.start, end: member.end }
+  const open = skipSpace(bytes, start, end)
+  if (bytes[open] !== OPEN_OBJECT) return
+  let at = skipSpace(bytes, open + 1, end)
+  while (at < end && bytes[at] !== CLOSE_OBJECT) {
+    const keyEnd = skipValue(bytes, at, end)
+    const value = skipSpace(bytes, skipSpace(bytes, keyEnd, end) + 1, end)
+    const valueEnd = skipValue(bytes, value, end)
+    yield { keyStart: at, keyEnd, start: value, end: valueEnd }
+    const behind = skipSpace(bytes, valueEnd, end)
+    if (bytes[behind] !== COMMA) return
+    at = skipSpace(bytes, behind + 1, end)
+  }
 }
 
 /** Compared by value; `key` is ASCII. */

@@ -17,7 +17,10 @@ export const NOTE_TWICE = 0
 export const NOTE_ID_IS_INTEGER = 1
 export const NOTE_ID_LOW = 2
 export const NOTE_ID_HIGH = 3
-export const NOTE_STARTS = 4
+/** Which of the fields that may stand twice do, a bit for each; it has no bit for slots from COUNTED on. */
+export const NOTE_REPEATED = 4
+export const COUNTED = 32
+export const NOTE_STARTS = 8
 /** What a set of 64 bits can hold. */
 export const MAX_FIELDS = 64
 export const NOTE_ENDS = NOTE_STARTS + MAX_FIELDS

@@ -20,12 +20,14 @@ import {
   skipValue,
 } from './json-text.ts'
 import {
+  COUNTED,
   MAX_FIELDS,
   NOTE_ENDS,
   NOTE_ID_HIGH,
   NOTE_ID_IS_INTEGER,
   NOTE_ID_LOW,
   NOTE_PLAIN,
+  NOTE_REPEATED,
   NOTE_STARTS,
   NOTE_TWICE,
   VERDICT_BROKEN,
@@ -43,6 +45,7 @@ export function scanLine(bytes: Buffer, start: number, end: number, notes: Int32
   notes.fill(-1, NOTE_STARTS, NOTE_STARTS + MAX_FIELDS)
   notes[NOTE_TWICE] = -1
   notes[NOTE_ID_IS_INTEGER] = 0
+  notes[NOTE_REPEATED] = 0
   const at = skipSpace(bytes, start, end)
   if (at >= end) return VERDICT_BROKEN
   const isObject = bytes[at] === OPEN_OBJECT
@@ -98,7 +101,7 @@ function readField(bytes: Buffer, at: number, end: number, field: FieldNode, not
   const isOnPath = field.hasChildren && bytes[at] === OPEN_OBJECT
   const behind = isOnPath ? readObject(bytes, at, end, field, notes) : skipValue(bytes, at, end)
   if (behind === BROKEN || field.slot === -1) return behind
-  if (field.slot < ONCE_BELOW && notes[NOTE_STARTS + field.slot] !== -1) noteTwice(field.slot, notes)
+  if (notes[NOTE_STARTS + field.slot] !== -1) noteTwice(field.slot, notes)
   notes[NOTE_STARTS + field.slot] = at
   notes[NOTE_ENDS + field.slot] = behind
   notes[NOTE_PLAIN + field.slot] = lastStringPlain ? 1 : 0
@@ -108,7 +111,12 @@ function readField(bytes: Buffer, at: number, end: number, field: FieldNode, not
 
 /** An id that stands twice is kept in mind, whatever else does: nobody can be answered by it. */
 function noteTwice(slot: number, notes: Int32Array): void {
-  if (notes[NOTE_TWICE] !== FIELD.id) notes[NOTE_TWICE] = slot
+  if (slot >= ONCE_BELOW) noteRepeated(slot, notes)
+  else if (notes[NOTE_TWICE] !== FIELD.id) notes[NOTE_TWICE] = slot
+}
+
+function noteRepeated(slot: number, notes: Int32Array): void {
+  if (slot < COUNTED) notes[NOTE_REPEATED]! |= 1 << slot
 }
 
 function noteInteger(bytes: Buffer, start: number, end: number, notes: Int32Array): void {

@@ -7,8 +7,6 @@ interface Entry<Row> {
   readonly row: Row
 }
 
-const BACKSLASH = 0x5c
-
 export class MethodTable<Row> {
   readonly #byLength: Entry<Row>[][] = []
 
@@ -23,7 +21,7 @@ export class MethodTable<Row> {
   find(line: Envelope): Row | undefined {
     const start = line.startOf(FIELD.method) + 1
     const end = line.endOf(FIELD.method) - 1
-    if (!isEscaped(line.bytes, start, end)) return this.#findAt(line.bytes, start, end)
+    if (line.isPlain(FIELD.method)) return this.#findAt(line.bytes, start, end)
     const method = Buffer.from(line.text(FIELD.method)!)
     return this.#findAt(method, 0, method.length)
   }
@@ -34,11 +32,6 @@ export class MethodTable<Row> {
     for (const { method, row } of candidates) if (isAt(method, bytes, start)) return row
     return undefined
   }
-}
-
-function isEscaped(bytes: Buffer, start: number, end: number): boolean {
-  for (let i = start; i < end; i++) if (bytes[i] === BACKSLASH) return true
-  return false
 }
 
 function isAt(method: Buffer, bytes: Buffer, start: number): boolean {

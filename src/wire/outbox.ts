@@ -32,8 +32,6 @@ export function settleLentRuns(): void {
 
 export class Outbox {
   readonly limitBytes: number
-  /** Since when the peer's clock runs; see `flow.ts`. */
-  fullSinceMs: number | undefined
   #queue: Buffer[] = []
   /** Retained by `#queue`: finished blocks count whole. */
   #queuedBytes = 0

@@ -4,8 +4,6 @@
  * One that is recalled is the very same string as before, so it costs no decoding, and its hash is known. There is one
  * place for texts that end alike; a new one takes it, so nothing grows.
  */
-const QUOTE = 0x22
-const BACKSLASH = 0x5c
 const PLACES = 256
 const LONGEST = 64
 const SHORTEST = 2
@@ -22,13 +20,6 @@ export function recallText(bytes: Buffer, start: number, end: number): string {
   const text = bytes.latin1Slice(start, end)
   texts[place] = text
   return text
-}
-
-/** The value of the string whose quotes are at either end of `bytes[start, end)`; undefined if it is another value, or not plain ASCII. */
-export function plainTextAt(bytes: Buffer, start: number, end: number): string | undefined {
-  if (bytes[start] !== QUOTE) return undefined
-  for (let at = start + 1; at < end - 1; at++) if (bytes[at] === BACKSLASH || bytes[at]! >= 0x80) return undefined
-  return recallText(bytes, start + 1, end - 1)
 }
 
 function isSame(text: string, bytes: Buffer, start: number): boolean {

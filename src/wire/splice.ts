@@ -24,9 +24,25 @@ export function replace(envelope: Envelope, field: Field, text: string): Edit {
 
 /** Adds a member, spelled as JSON, at the front of the object that a field holds. */
 export function insertMember(line: Envelope, field: Field, member: string): Edit {
-  const at = line.startOf(field) + 1
-  const isEmpty = line.bytes[skip(line.bytes, at, 1)] === BRACE
+  return insertInto(line.bytes, line.startOf(field), member)
+}
+
+/** The same for the object that begins at `open`. */
+export function insertInto(bytes: Buffer, open: number, member: string): Edit {
+  const at = open + 1
+  const isEmpty = bytes[skip(bytes, at, 1)] === BRACE
   return { start: at, end: at, text: isEmpty ? member : `${member},` }
+}
+
+/** Bytes with all edits made, without a newline. */
+export function editBytes(bytes: Buffer, edits: readonly Edit[]): Buffer {
+  const parts: Buffer[] = []
+  let rest = 0
+  for (const edit of [...edits].sort((a, b) => a.start - b.start)) {
+    parts.push(bytes.subarray(rest, edit.start), Buffer.from(edit.text))
+    rest = edit.end
+  }
+  return Buffer.concat([...parts, bytes.subarray(rest)])
 }
 
 /** Cuts members, at any depth, with their keys: each with the comma behind it, the last of its object with the one before. */

@@ -18,22 +18,51 @@ const INDENT = '  '
 /** `value` becomes the last of the list at `path`. */
 export function append(text: string, path: JSONPath, value: unknown): string {
   const list = nodeAt(text, path)
-  const eol = text.includes('\r\n') ? '\r\n' : '\n'
+  const eol = eolOf(text)
   const last = list.children?.at(-1)
   const close = list.offset + list.length - 1
   if (last === undefined) return putFirst(text, { list, close, eol, value })
+  return putLast(text, list, (indentation) =>
+    indentation === undefined ? inline(value) : block(value, indentation, eol),
+  )
+}
+
+/** The outermost object, which has keys but not this one, has it as its last. */
+export function appendKey(text: string, key: string, value: unknown): string {
+  return putLast(text, nodeAt(text, []), () => `${JSON.stringify(key)}: ${inline(value)}`)
+}
+
+/** `show` is told how far rows are indented, or nothing where all is on one line. */
+function putLast(text: string, container: Node, show: (indentation: string | undefined) => string): string {
+  const last = container.children!.at(-1)!
+  const close = container.offset + container.length - 1
   const comma = commaAfter(text, endOf(last))
   const indentation = indentationAt(text, last.offset)
-  const isInline = !text.slice(list.offset, close).includes('\n')
-  const shown = isInline ? ` ${inline(value)}` : `${eol}${indentation}${block(value, indentation, eol)}`
-  const edits: Edit[] = [{ offset: endOfContent(text, close), length: 0, content: shown }]
+  const isInline = !text.slice(container.offset, close).includes('\n')
+  const shown = isInline ? ` ${show(undefined)}` : `${eolOf(text)}${indentation}${show(indentation)}`
+  // Whoever ends a list with a comma goes on doing so.
+  const content = comma === undefined ? shown : `${shown},`
+  const edits: Edit[] = [{ offset: endOfContent(text, close), length: 0, content }]
   if (comma === undefined) edits.unshift({ offset: endOf(last), length: 0, content: ',' })
   return applyEdits(text, edits)
 }
 
+function eolOf(text: string): string {
+  return text.includes('\r\n') ? '\r\n' : '\n'
+}
+
 /** The element at `path`, whose last step is its place in a list, is gone, with its comma and, if nothing else was on them, its lines. */
 export function removeElement(text: string, path: JSONPath): string {
-  const node = nodeAt(text, path)
+  return removeNode(text, nodeAt(text, path))
+}
+
+/** The key at `path` is gone, with its comma and, if nothing else was on them, its lines. */
+export function removeKey(text: string, path: JSONPath): string {
+  const value = nodeAt(text, path)
+  return removeNode(text, value.parent!)
+}
+
+function removeNode(text: string, node: Node): string {
   const siblings = node.parent?.children ?? []
   const before = siblings[siblings.indexOf(node) - 1]
   const isLast = siblings.at(-1) === node
@@ -77,8 +106,9 @@ function putFirst(text: string, { list, close, eol, value }: First): string {
 function block(value: unknown, indentation: string, eol: string): string {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return inline(value)
   if (Object.keys(value).length <= 2) return inline(value)
+  const step = indentation.includes('\t') ? '\t' : INDENT
   const rows = Object.entries(value).map(
-    ([key, entry]) => `${indentation}${INDENT}${JSON.stringify(key)}: ${inline(entry)}`,
+    ([key, entry]) => `${indentation}${step}${JSON.stringify(key)}: ${inline(entry)}`,
   )
   return `{${eol}${rows.join(`,${eol}`)}${eol}${indentation}}`
 }

@@ -25,8 +25,8 @@ describe('append', () => {
 
   it('keeps a list on one line, and a trailing comma', () => {
     expect(append('{ "list": [1] }', ['list'], 2)).toBe('{ "list": [1, 2] }')
-    expect(append('{ "list": [1,] }', ['list'], 2)).toBe('{ "list": [1, 2] }')
-    expect(append('{\r\n"list": [\r\n  1,\r\n]}', ['list'], 2)).toBe('{\r\n"list": [\r\n  1,\r\n  2\r\n]}')
+    expect(append('{ "list": [1,] }', ['list'], 2)).toBe('{ "list": [1, 2,] }')
+    expect(append('{\r\n"list": [\r\n  1,\r\n]}', ['list'], 2)).toBe('{\r\n"list": [\r\n  1,\r\n  2,\r\n]}')
   })
 })
 

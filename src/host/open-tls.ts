@@ -1,7 +1,7 @@
 /** Begins a TLS connection; `secureConnect` tells that the other side has proved who it is. Loaded by those who need it. */
 import { connect, type TLSSocket } from 'node:tls'
-import type { TcpAddress } from '../host/address.ts'
-import { MIN_TLS_VERSION, readTlsMaterial, type TlsFiles } from '../host/tls-files.ts'
+import type { TcpAddress } from './address.ts'
+import { MIN_TLS_VERSION, readTlsMaterial, type TlsFiles } from './tls-files.ts'
 
 /** Fails with UnusableFile. */
 export function openTls(address: TcpAddress, files: TlsFiles = {}): TLSSocket {
