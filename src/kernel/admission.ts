@@ -8,7 +8,6 @@
 import { type Envelope, SHAPE } from '../wire/envelope.ts'
 import { FIELD } from '../wire/fields.ts'
 import type { Departures } from './departures.ts'
-import type { Refusal } from './events.ts'
 import type { Reason } from './faults.ts'
 import { Gate } from './gate.ts'
 import { FIXED } from './limits.ts'
@@ -18,7 +17,8 @@ import type { PoolChoice } from './pool-choice.ts'
 import type { Identity, Rights } from './rights.ts'
 import type { Switchboard } from './switchboard.ts'
 import type { Timer } from './timers.ts'
-import type { PoolId, Principal } from './vocabulary.ts'
+import { cameBy, passOn, type Via, viaFault } from './via.ts'
+import type { PoolId, Principal, Refusal } from './vocabulary.ts'
 
 /** Somebody who has proved nothing yet. */
 interface Stranger {
@@ -65,22 +65,49 @@ export class Admission {
   /** Who it is has been judged by its door. */
   admit(client: Client, identity: Identity): void {
     if (!this.#adopt(client, identity)) this.#turnAway(client, 'too_many_clients')
+    else this.#passOn(client)
   }
 
   /** The first line of somebody who has proved nothing: a credential, or the end. */
   takeFirst(client: Client, line: Envelope): void {
     client.hasSpoken = true
     const isOpening = isCall(line) && line.text(FIELD.method) === 'bus::open'
-    this.#ask(client, line, isOpening ? paramsOf(line) : {})
+    const params = isOpening ? paramsOf(line) : {}
+    if (this.#mayCome(client, line, params)) this.#ask(client, line, params)
   }
 
   /** `bus::open` of somebody who is in: it may choose its pool with its first line, and show a credential at any time. */
   open(client: Client, line: Envelope, isFirst: boolean): boolean {
     const params = paramsOf(line)
+    if (!this.#mayCome(client, line, params)) return true
     const isProof = params.token !== undefined && this.#board.core.spec.hasAccess === true
+    const isFromBus = params.via !== undefined
     if (isProof) this.#ask(client, line, params, isFirst)
-    else if (isFirst) this.#choosePool(client, this.#accept(client, line), params.pool)
-    return isFirst || isProof
+    else if (isFirst && (params.pool !== undefined || !isFromBus))
+      this.#choosePool(client, this.#accept(client, line), params.pool)
+    else if (isFromBus) this.#greet(client, this.#accept(client, line))
+    return isFirst || isProof || isFromBus
+  }
+
+  /** A bus says through which others its messages come: one that leads back here is not let in, or no longer (contract 11.6). */
+  #mayCome(client: Client, line: Envelope, { via }: Params): boolean {
+    if (via === undefined) return true
+    const fault = viaFault(via, this.#board.core.spec.busId)
+    if (fault !== undefined) {
+      this.#settleStranger(client)
+      this.#board.closeFor(client, fault, line.idSpelling(), VIA_PROBLEM)
+      return false
+    }
+    cameBy(client, via as Via)
+    this.#passOn(client)
+    return true
+  }
+
+  /** A loop is found before the first message goes round in it, where it is known whose and for which pool it will be. */
+  #passOn(client: Client): void {
+    const { vias, pool: id, owner } = client
+    const pool = vias === undefined || id === undefined ? undefined : this.#board.core.pools.get(id)
+    if (pool !== undefined && owner?.mayUse(pool)) passOn(this.#board.core, client, pool)
   }
 
   /** Who is it to the bus? */
@@ -115,7 +142,9 @@ export class Admission {
   changeRights(principal: Principal, rights: Rights): void {
     const row = this.#board.core.principals.find(principal)
     if (row === undefined) return
-    row.adopt(rights)
+    row.adopt(rights, this.#board.core.nowMs)
+    for (const pool of this.#board.core.everyPool)
+      if (!row.mayUse(pool)) this.#board.kept.endAllOf(principal, pool.spec.id)
     for (const client of row.clients)
       for (const pool of this.#board.core.everyPool) if (!row.mayUse(pool)) this.#departures.leavePool(client, pool)
   }
@@ -130,6 +159,7 @@ export class Admission {
   forget(client: Client): void {
     this.#settleStranger(client)
     this.#openings.delete(client)
+    if (client.vias !== undefined) for (const pool of this.#board.core.everyPool) pool.guests.delete(client)
     this.#board.core.principals.leave(client)
   }
 
@@ -199,6 +229,7 @@ export class Admission {
       return this.#board.host.closeClient(client)
     }
     client.pool = pool as PoolId
+    this.#passOn(client)
     this.#greet(client, request)
   }
 
@@ -226,11 +257,13 @@ export class Admission {
   }
 }
 
+const VIA_PROBLEM = `via is a list of at most ${FIXED.maxVia} ids of buses, and this bus is none of them`
 const TOO_MUCH = `more than ${FIXED.maxFirstBytes} bytes came before it was known who is calling`
 
 interface Params {
   readonly token?: unknown
   readonly pool?: unknown
+  readonly via?: unknown
 }
 
 function isCall({ shape }: Envelope): boolean {

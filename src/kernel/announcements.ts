@@ -13,7 +13,7 @@ import { hasBatches, type WorkerRow } from './dialect-table.ts'
 import { FIXED } from './limits.ts'
 import type { Request } from './owed.ts'
 import type { Client, Worker } from './peers.ts'
-import { comingSessions, hasRoomForSession } from './sessions.ts'
+import { comingSessions, hasRoomForSession, type Session } from './sessions.ts'
 import { type Switchboard, sessionNamed } from './switchboard.ts'
 import type { SessionId } from './vocabulary.ts'
 
@@ -34,14 +34,23 @@ export class Announcements {
       worker.claims.delete(sessionAtWorker)
     if (client === undefined || !isResult) return
     if (row?.session === 'claimed' && sessionId !== undefined && !client.sessions.has(sessionId))
-      core.sessions.bind(sessionId, client, worker, sessionAtWorker)
+      this.#bind(sessionId, client, worker, sessionAtWorker)
     if (row?.session === 'ended' && sessionId !== undefined) {
       const session = client.sessions.get(sessionId)
-      if (session !== undefined) core.sessions.end(session)
+      if (session !== undefined && session.kept === undefined) core.sessions.end(session)
     }
     if (row?.opens === 'each') this.#learnCapabilities(request, client, worker, line)
     if (row?.opens === 'once') this.#learnRevision(client, worker, request, line)
     if (row?.local === 'subscribe') this.#subscribed(client, worker, request)
+  }
+
+  /** Where it lives is told where others ask for it (contract 14.6). */
+  #bind(name: SessionId, client: Client, worker: Worker, id?: SessionId): Session {
+    const { core } = this.#board
+    const { id: pool, placeOf } = worker.pool.spec
+    if (core.spec.node !== undefined && placeOf === undefined)
+      core.actions.push({ do: 'session-opened', pool, session: name })
+    return core.sessions.bind(name, client, worker, id)
   }
 
   #settleAnnounced(request: Request, client: Client | undefined, worker: Worker, line: Envelope): void {
@@ -51,9 +60,13 @@ export class Announcements {
     // Nobody is left to own it.
     if (client === undefined) return this.#closeOrphan(worker, id, request)
     if (worker.sessions.has(id)) return
-    const { sessionNames, sessions } = this.#board.core
+    const { sessionNames } = this.#board.core
     const name = sessionNames?.announce(worker.pool.spec.id, id) ?? id
-    if (!client.sessions.has(name)) sessions.bind(name, client, worker, id)
+    const { kept } = this.#board
+    const isKept = worker.pool.spec.keeping !== undefined && request.dialect?.table.keeping !== undefined
+    if (client.sessions.has(name) || (isKept && kept.table.isHeld(client.principal, name))) return
+    const session = this.#bind(name, client, worker, id)
+    if (isKept) kept.announce(session, client, request, line)
   }
 
   /** The client that asked for the session has gone: an agent that can is told to close it. */
@@ -145,7 +158,8 @@ export class Announcements {
   maybeHold(worker: Worker, row: WorkerRow, line: Envelope): boolean {
     if (worker.announcing === 0 || !row.to.includes('session')) return false
     const sessionId = sessionNamed(line)
-    if (sessionId === undefined) return false
+    // What is told again for somebody who has gone is for nobody who comes.
+    if (sessionId === undefined || worker.claims.has(sessionId)) return false
     const bytes = line.end - line.start + 1
     if (worker.held.length >= FIXED.maxHeldLines || worker.heldBytes + bytes > FIXED.maxHeldBytes) {
       this.#board.core.drop('session_held_too_long')

@@ -9,18 +9,20 @@
 import { FIELD } from '../wire/fields.ts'
 import { ownMap } from './empty.ts'
 import type { Reason } from './faults.ts'
+import { sayEnd } from './last-end.ts'
 import { FIXED } from './limits.ts'
 import type { Client, Worker } from './peers.ts'
 import { toolNamedBy } from './permission.ts'
 import type { Pool } from './pools.ts'
 import type { Route } from './route.ts'
 import type { Switchboard } from './switchboard.ts'
+import { passOn } from './via.ts'
 
 const SPARE: ReadonlySet<string> = new Set(['starting', 'ready', 'backing_off', 'dying', 'stopping'])
 
 /** It is nobody's, and there or coming. */
-function isSpare({ holder, isDismissed, state }: Worker): boolean {
-  return holder === undefined && !isDismissed && SPARE.has(state)
+function isSpare({ holder, isDismissed, isKept, state }: Worker): boolean {
+  return holder === undefined && !isDismissed && !isKept && SPARE.has(state)
 }
 
 function sparesOf({ workers }: Pool): Worker[] {
@@ -47,6 +49,7 @@ export class Assignment {
 
   /** The worker for the message; undefined: the message has been put to wait, or refused. `bound` is bound by a session. */
   place(route: Route, bound: Worker | undefined): Worker | undefined {
+    if (route.pool.spec.isRemote) passOn(this.#board.core, route.client, route.pool)
     const choice = this.#choose(route, bound)
     if (typeof choice === 'object') return choice
     if (choice === 'no-version') this.#board.refuse(route, 'protocol_mismatch', { pool: route.pool.spec.id })
@@ -189,6 +192,7 @@ export class Assignment {
 
   #dismissWorker(worker: Worker): void {
     worker.isDismissed = true
+    worker.isKept = false
     worker.holder = undefined
     this.#board.supervisor.step(worker, 'stop')
   }
@@ -221,6 +225,20 @@ export class Assignment {
     let missing = (isIsolated ? Math.max(pool.spec.instances, wanted) : Math.min(wanted, 1)) - there
     for (; missing > 0 && pool.hasRoom; missing--) supervisor.step(supervisor.addWorker(pool), 'retry')
     if (isIsolated && pool.owner !== undefined) this.#makeRoom(pool.trunk, missing)
+    // What is kept for nobody in particular gives way to those who wait (contract 12.6).
+    if (isIsolated && pool.spec.keeping !== undefined && !pool.hasRoom) this.#evict(pool, wanted)
+  }
+
+  /** As many kept sessions end as clients wait for whom no worker is there or coming. */
+  #evict(pool: Pool, wanted: number): void {
+    const leaving = pool.family.flatMap(({ workers }) => workers).filter(({ isDismissed }) => isDismissed).length
+    for (let missing = wanted - sparesOf(pool).length - leaving; missing > 0; missing--)
+      if (!this.#board.kept.giveWay(pool)) return
+  }
+
+  /** Nothing keeps the worker of a client that has gone any more. */
+  maybeDismissKept(worker: Worker): void {
+    if (worker.isKept && !hasKeptSession(worker)) this.#dismissWorker(worker)
   }
 
   /** Spares that nobody waits for give way to those who need a worker of their own. */
@@ -234,11 +252,15 @@ export class Assignment {
   giveBack(client: Client): void {
     // Not only its holdings: a worker of a pool that retires may have been succeeded by another of the same name.
     for (const worker of [...this.#board.core.workers.values()]) {
-      if (worker.holder === client && worker.pool.spec.sharing === 'isolated') this.#dismissWorker(worker)
+      if (worker.holder !== client || worker.pool.spec.sharing !== 'isolated') continue
+      worker.isKept = hasKeptSession(worker) && worker.isAlive
+      if (worker.isKept) worker.holder = undefined
+      else this.#dismissWorker(worker)
     }
     client.holdings.clear()
     for (const pool of this.#board.core.everyPool) {
       this.#board.waiting.forget(client, pool.waiting)
+      if (!pool.seekers.isEmpty) this.#board.waiting.forget(client, pool.seekers)
       if (pool.spec.sharing === 'lease') this.#leave(client, pool)
     }
     this.#leaveBranches(client)
@@ -253,9 +275,10 @@ export class Assignment {
       router.proceed(route)
     }
     waiting.reopen(pool.leases)
-    if (holder === undefined) return
+    if (holder === undefined && !worker.isKept) return
     worker.holder = undefined
-    if (holder.holdings.get(pool.spec.id) === worker) holder.holdings.delete(pool.spec.id)
+    worker.isKept = false
+    if (holder?.holdings.get(pool.spec.id) === worker) holder.holdings.delete(pool.spec.id)
     if (pool.spec.sharing !== 'isolated') return
     const spares = sparesOf(pool).filter((other) => other !== worker)
     if (spares.length >= pool.spec.instances) worker.isDismissed = true
@@ -352,6 +375,12 @@ export class Assignment {
   }
 }
 
+/** It works for a session that outlives its client. */
+function hasKeptSession({ sessions }: Worker): boolean {
+  for (const { kept } of sessions.values()) if (kept !== undefined) return true
+  return false
+}
+
 function firstFor({ leases }: Pool, worker: Worker): Route | undefined {
   for (const route of leases.routes) if (isFor(route, worker)) return route
   return undefined
@@ -415,8 +444,17 @@ function hasRequestsAt(client: Client, worker: Worker): boolean {
 }
 
 function detailOf(pool: Pool): Record<string, unknown> {
-  const why = pool.workers.find((worker) => worker.lastError !== undefined)?.lastError ?? crowdingOf(pool)
+  const why =
+    pool.workers.find((worker) => worker.lastError !== undefined)?.lastError ?? endingOf(pool) ?? crowdingOf(pool)
   return { pool: pool.spec.id, ...(why === undefined ? {} : { why }) }
+}
+
+/** None of its workers lives, and this is how one of them ended. */
+function endingOf({ workers }: Pool): string | undefined {
+  const ended = workers.find(({ lastEnd }) => lastEnd !== undefined)?.lastEnd
+  return ended === undefined || workers.some(({ isReady }) => isReady)
+    ? undefined
+    : `its last worker ended: ${sayEnd(ended)}`
 }
 
 function crowdingOf({ spec, isStaffedOnDemand, hasRoom }: Pool): string | undefined {

@@ -9,18 +9,51 @@ import { Core } from './core.ts'
 import type { DialectTable } from './dialect-table.ts'
 import { Dialects } from './dialects.ts'
 import type { Action, BusEvent, WorkerGeneration, Write } from './events.ts'
-import { faultLine, faultOf } from './faults.ts'
+import { faultOf } from './faults.ts'
 import { Flow } from './flow.ts'
+import type { WorkerState } from './lifecycle.ts'
 import { FIXED } from './limits.ts'
 import { Client, type Peer, type Worker } from './peers.ts'
 import type { Pool } from './pools.ts'
 import { LOCAL_IDENTITY, type Rights } from './rights.ts'
+import { type Roll, takeRoll } from './roll.ts'
 import { Router } from './router.ts'
+import {
+  describeKept,
+  findKept,
+  type KeptRow,
+  type KeptWish,
+  listKept,
+  liveSessions,
+  type OpenQuestion,
+  openQuestions,
+  type Viewer,
+} from './session-view.ts'
 import { type BusSnapshot, takeSnapshot } from './snapshot.ts'
 import { StuckClock } from './stuck.ts'
 import { Supervisor } from './supervisor.ts'
 import { Switchboard } from './switchboard.ts'
-import type { BusSpec, ClientId, WorkerId } from './vocabulary.ts'
+import type { SpanCounts } from './traffic.ts'
+import { cameBy, type Via } from './via.ts'
+import type { BusSpec, CallCause, ClientId, PoolId, Principal, WorkerId } from './vocabulary.ts'
+
+/** A client, as a worker of its own is told of it. */
+export interface Guest {
+  readonly client: ClientId
+  readonly principal: Principal
+  readonly name: string
+  readonly rights: Rights
+  readonly vias: readonly Via[]
+  /** The call of an agent for which it calls another. */
+  readonly cause?: CallCause
+}
+
+export interface PoolLoad {
+  readonly ready: number
+  readonly workers: number
+  readonly outstanding: number
+  readonly sessions: number
+}
 
 type Apply = { readonly [T in BusEvent['type']]: (event: Extract<BusEvent, { type: T }>) => void }
 
@@ -103,13 +136,46 @@ export class Bus {
     return this.#conclude()
   }
 
+  get phase(): string {
+    return this.#core.phase
+  }
+
   /** When a `tick` is due. */
   nextDeadlineMs(): number | undefined {
     return this.#core.timers.nextAtMs()
   }
 
-  snapshot(): BusSnapshot {
-    return takeSnapshot(this.#core)
+  /** What has happened lately in a pool; empty where that is not counted. */
+  trafficOf(pool: PoolId, nowMs: number = this.#core.nowMs): readonly SpanCounts[] {
+    return this.#core.traffic.of(pool).counts(nowMs)
+  }
+
+  /** As it is at `nowMs`; left out: as it was at the last event. */
+  snapshot(nowMs: number = this.#core.nowMs): BusSnapshot {
+    return takeSnapshot(this.#core, this.#board.kept, nowMs)
+  }
+
+  roll(): Roll {
+    return takeRoll(this.#core)
+  }
+
+  /** Sessions that may outlive their clients, as somebody may see them. */
+  keptSessions(viewer: Viewer, wish: KeptWish): ReturnType<typeof listKept> {
+    return listKept(this.#board, viewer, wish)
+  }
+
+  keptSession(viewer: Viewer, session: string, pool?: string): KeptRow | undefined {
+    const kept = findKept(this.#board, viewer, session, pool)
+    return kept === undefined ? undefined : describeKept(this.#board, kept)
+  }
+
+  liveSessions(viewer: Viewer): ReturnType<typeof liveSessions> {
+    return liveSessions(this.#board, viewer)
+  }
+
+  /** What agents wait for, in kept sessions. */
+  openQuestions(): readonly OpenQuestion[] {
+    return openQuestions(this.#board)
   }
 
   #run(nowMs: number, change: () => void): readonly Action[] {
@@ -131,8 +197,11 @@ export class Bus {
   #makeTable(): Apply {
     return {
       'client-opened': (event) => this.#open(event),
+      'client-via': ({ client, via }) => this.#withClient(client, (peer) => cameBy(peer, via)),
       'client-judged': (event) =>
         this.#withClient(event.client, (client) => this.#router.admission.judged(client, event)),
+      gathered: (event) => this.#withClient(event.client, (client) => this.#board.places.gathered(client, event)),
+      located: (event) => this.#withClient(event.client, (client) => this.#board.places.located(client, event)),
       'client-revoked': ({ client, isExpired }) =>
         this.#withClient(client, (peer) => this.#router.admission.revoke(peer, isExpired)),
       'audit-changed': ({ isAvailable }) => {
@@ -150,6 +219,13 @@ export class Bus {
           if (event.id !== undefined) this.#flow.excuse(client, event.id)
           this.#maybeFinish(client)
         }),
+      'client-serves': ({ client, isServing }) =>
+        this.#withClient(client, (peer) => {
+          peer.servesCalls = isServing
+        }),
+      'member-reply': (event) =>
+        this.#withClient(event.client, (client) => this.#board.aggregates.reply(client, event)),
+      'member-waived': ({ client, row }) => this.#withClient(client, (peer) => this.#board.aggregates.waive(peer, row)),
       'worker-reply': (event) =>
         this.#withWorker(event, (worker) => {
           if (!worker.isAlive) return
@@ -158,16 +234,27 @@ export class Bus {
         }),
       'client-wrote': (event) =>
         this.#withClient(event.client, (client) => this.#clientWrote(client, event.pendingBytes)),
+      'worker-restart': ({ worker: id }) => {
+        const worker = this.#core.workers.get(id)
+        if (worker !== undefined) this.#supervisor.restart(worker)
+      },
       'worker-opened': (event) =>
         this.#withWorker(event, (worker) => this.#supervisor.opened(worker, event.facts ?? {})),
       'worker-failed': (event) =>
-        this.#withWorker(event, (worker) => this.#supervisor.failed(worker, event.why, event.isFinal === true)),
+        this.#withWorker(event, (worker) => this.#supervisor.failed(worker, event.why, event.again)),
       'worker-received': (event) => this.#withWorker(event, (worker) => this.#workerReceived(worker, event.bytes)),
       'worker-silent': (event) => this.#withWorker(event, (worker) => this.#workerSilent(worker, event.pipe)),
-      'worker-ended': (event) =>
-        this.#withWorker(event, (worker) => this.#supervisor.ended(worker, event.isClean, event.how)),
+      'worker-ended': (event) => this.#withWorker(event, (worker) => this.#supervisor.ended(worker, event)),
       'worker-wrote': (event) => this.#withWorker(event, (worker) => this.#workerWrote(worker, event.pendingBytes)),
       tick: () => {},
+      calendar: ({ offsetMs }) => {
+        this.#core.calendarOffsetMs = offsetMs
+      },
+      'journal-opened': (event) => this.#board.kept.opened(event),
+      'journal-changed': ({ isWriting }) => this.#board.kept.changed(isWriting),
+      'journal-written': (event) => this.#board.kept.written(event),
+      'journal-swept': ({ keys }) => this.#board.kept.table.swept(keys),
+      'journal-lines': (event) => this.#board.kept.history.lines(event),
       reload: ({ spec }) => this.#reload(spec),
       shutdown: () => this.#shutdown(),
     }
@@ -196,19 +283,20 @@ export class Bus {
     const isOneTooMany = this.#core.clients.size >= limits.maxClients
     this.#core.clients.set(client.id, client)
     this.#core.totals.clients++
+    if (event.via !== undefined) cameBy(client, event.via)
     const { admission } = this.#router
     if (event.mustProve) admission.expect(client, event.from ?? '')
     else admission.admit(client, event.identity ?? LOCAL_IDENTITY)
     if (client.state !== 'open' || (!isOneTooMany && this.#core.phase === 'running')) return
     const reason = isOneTooMany ? 'too_many_clients' : 'shutting_down'
     this.#core.countRefusal(reason)
-    this.#flow.sendLine(client, faultLine('null', reason))
+    this.#flow.sendFault(client, 'null', reason)
     this.#closeClient(client)
   }
 
-  #openInternal(client: Client, { prefer, behalfOf }: Extract<BusEvent, { type: 'client-opened' }>): void {
-    client.prefer = prefer
+  #openInternal(client: Client, { behalfOf }: Extract<BusEvent, { type: 'client-opened' }>): void {
     if (behalfOf !== undefined) client.behalf = this.#core.clients.get(behalfOf)
+    if (client.isDelegate) client.hasSpoken = true
     client.owner = this.#core.principals.local
     this.#core.exchanges.set(client.id, client)
     if (this.#core.phase === 'running' || this.#core.phase === 'draining') return
@@ -237,6 +325,38 @@ export class Bus {
     return owner === undefined || (owner.isUnbound && owner.rights.role === 'admin') ? undefined : owner.rights
   }
 
+  /** The workers of a pool, as far as those care who watch over its members. */
+  workersOf(pool: PoolId): readonly { readonly state: WorkerState; readonly generation: number }[] {
+    return (this.#core.pools.get(pool)?.workers ?? []).map(({ state, generation }) => ({ state, generation }))
+  }
+
+  /** Whose the worker is, where each client has its own (contract 14.9); undefined: nobody's yet. */
+  guestOf(id: WorkerId): Guest | undefined {
+    return guestOf(this.#core.workers.get(id)?.holder)
+  }
+
+  /** The client, as other nodes are told of it. */
+  travellerOf(id: ClientId): Guest | undefined {
+    return guestOf(this.#core.clients.get(id))
+  }
+
+  /** What a pool has to do, and how many more clients it can take (contract 14.2, 14.3). */
+  loadOf(id: PoolId): PoolLoad {
+    const pool = this.#core.pools.get(id)
+    const load = { ready: pool?.openings ?? 0, workers: 0, outstanding: 0, sessions: 0 }
+    for (const { outstanding, ownerless, sessions } of pool?.family.flatMap(({ workers }) => workers) ?? []) {
+      load.workers++
+      load.outstanding += outstanding.size - ownerless.size
+      load.sessions += sessions.size
+    }
+    return load
+  }
+
+  /** The name of its principal, which rights and variables are given to. */
+  nameOf(client: ClientId): string | undefined {
+    return this.#core.clients.get(client)?.owner?.name
+  }
+
   /** Whether what the gateway says to this caller would wait. */
   isFull(caller: ClientId | WorkerGeneration): boolean {
     if (typeof caller === 'number') return this.#core.clients.get(caller)?.outbox.isFull === true
@@ -246,13 +366,14 @@ export class Bus {
 
   #clientWrote(client: Client, pendingBytes: number): void {
     this.#flow.wrote(client, pendingBytes)
+    if (client.seats.size > 0) this.#board.kept.history.drained(client)
     if (client.state === 'closing' && client.outbox.isEmpty) this.#hangUp(client, 'flush')
   }
 
   #finished(peer: Peer): void {
     if (peer.kind === 'worker') this.#supervisor.finished(peer)
     // For a client that speaks a stateful protocol the end of its input is its end (contract 4.1.2).
-    else if (peer.introductions.size > 0 && peer.door !== 'stdio') this.#hangUp(peer, 'flush')
+    else if ((peer.introductions.size > 0 || peer.usesAggregate) && peer.door !== 'stdio') this.#hangUp(peer, 'flush')
     else this.#closeClient(peer)
   }
 
@@ -292,7 +413,7 @@ export class Bus {
     client.isDeaf = true
     if (client.isInternal) this.#core.exchanges.delete(client.id)
     else this.#core.clients.delete(client.id)
-    if (client.isCaller) this.#core.actions.push({ do: 'caller-gone', from: callerOf(client) })
+    if (client.isCaller || client.usesAggregate) this.#core.actions.push({ do: 'caller-gone', from: callerOf(client) })
     this.#router.departures.clientGone(client, isSettled)
     if (!client.isInternal) this.#router.admission.forget(client)
     this.#flow.forget(client)
@@ -323,6 +444,7 @@ export class Bus {
     if (this.#core.phase !== 'running') return this.#core.log('warn', 'reload refused: the bus is shutting down')
     const wanted = new Map(spec.pools.map((pool) => [pool.id, pool]))
     this.#core.spec = spec
+    this.#core.traffic.keep(new Set(wanted.keys()))
     const retired: Pool[] = []
     for (const pool of [...this.#core.pools.values()]) {
       const next = wanted.get(pool.spec.id)
@@ -366,7 +488,7 @@ export class Bus {
   #flush(): void {
     if (this.#core.phase !== 'draining') return
     this.#core.phase = 'flushing'
-    if (this.#core.spec.gateway !== undefined) this.#core.actions.push({ do: 'fail-calls' })
+    if (this.#core.spec.gateway !== undefined || this.#hasAggregates) this.#core.actions.push({ do: 'fail-calls' })
     this.#router.departures.failOutstanding()
     this.#router.admission.dismiss()
     for (const client of this.#core.everyClient()) this.#closeClient(client)
@@ -375,8 +497,22 @@ export class Bus {
     })
   }
 
+  get #hasAggregates(): boolean {
+    return this.#core.spec.pools.some(({ isAggregate }) => isAggregate === true)
+  }
+
   #endWorkers(): void {
     this.#core.phase = 'ending'
     for (const worker of [...this.#core.workers.values()]) this.#supervisor.step(worker, 'stop')
   }
+}
+
+function guestOf(client: Client | undefined): Guest | undefined {
+  const guest = client?.behalf ?? client
+  if (guest?.owner === undefined) return undefined
+  const { id: principal, name, rights } = guest.owner
+  const who = { client: guest.id, principal, name, rights }
+  const cause = client?.cause
+  // Calls of agents that go in circles end by their depth.
+  return cause === undefined ? { ...who, vias: guest.vias ?? [] } : { ...who, vias: [], cause }
 }

@@ -169,6 +169,19 @@ test('a cancel of a call is handed on, and the call is owed nothing once it is o
   expect(desk.did('cancel-call')).toHaveLength(1)
 })
 
+test('a cancel that comes after its call was answered reaches nobody, unless a later request has its id', () => {
+  const desk = new Desk('all')
+  desk.send(ONE, { id: 1, method: 'a::b' })
+  desk.apply({ type: 'client-reply', client: ONE, bytes: Buffer.from('{}\n'), isFinal: true, id: 1 })
+  desk.send(ONE, { method: '$/cancel_request', params: { requestId: 1 } })
+  expect(desk.did('cancel-call')).toEqual([])
+  expect(desk.written()['worker 0']).toBeUndefined()
+  expect(desk.status.dropped['cancel_for_nothing']).toBe(1)
+  desk.send(ONE, { id: 1, method: 'plain' })
+  desk.send(ONE, { method: '$/cancel_request', params: { requestId: 1 } })
+  expect(desk.written()['worker 0']).toContain('"requestId":1')
+})
+
 test('a call with an odd id cannot be cancelled, and is owed until its reply', () => {
   const desk = new Desk('all')
   desk.send(ONE, '{"id":1.50,"method":"a::b"}')

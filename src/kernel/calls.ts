@@ -7,16 +7,20 @@
 import { type Envelope, type IdKey, SHAPE } from '../wire/envelope.ts'
 import { FIELD } from '../wire/fields.ts'
 import { hasNamespace, isHelp } from '../wire/method-names.ts'
+import { ownSet } from './empty.ts'
 import type { CallerId } from './events.ts'
+import { FIXED } from './limits.ts'
 import type { Request } from './owed.ts'
 import type { Client, Peer, Worker } from './peers.ts'
+import { forgetOldest } from './remember.ts'
 import type { Switchboard } from './switchboard.ts'
 import { LOCAL } from './vocabulary.ts'
 
 export function callerOf(peer: Peer): CallerId {
   if (peer.kind === 'client') {
-    const { id: client, door, isLocal, principal } = peer
-    return { kind: 'client', client, door, isLocal, ...(principal === LOCAL ? {} : { principal }) }
+    const { id: client, door, isLocal, principal, cause } = peer
+    const who = { ...(principal === LOCAL ? {} : { principal }), ...(cause === undefined ? {} : { cause }) }
+    return { kind: 'client', client, door, isLocal, ...who }
   }
   return { kind: 'worker', worker: peer.id, generation: peer.generation, pool: peer.pool.spec.id }
 }
@@ -67,9 +71,12 @@ export class Calls {
     const { core, dialects } = this.#board
     if (!dialects.cancels.has(line.text(FIELD.method)!)) return false
     const id = line.key(FIELD.requestId)
-    if (id === undefined || typeof id === 'bigint') return false
-    if (core.owed.find(client, id, isPlainCall) === undefined) return false
-    core.actions.push({ do: 'cancel-call', from: callerOf(client), id })
+    if (id === undefined) return false
+    if (typeof id !== 'bigint' && core.owed.find(client, id, isPlainCall) !== undefined)
+      core.actions.push({ do: 'cancel-call', from: callerOf(client), id })
+    else if (!client.endedCalls.has(id) || core.owed.find(client, id, isElsewhere) !== undefined) return false
+    // It has just been answered: no worker would know what is meant.
+    else core.drop('cancel_for_nothing')
     return true
   }
 
@@ -78,7 +85,15 @@ export class Calls {
     const { owed } = this.#board.core
     const request = id === undefined ? undefined : owed.find(client, id, isPlainCall)
     const call = request ?? oldestCall(client, (each) => each.isOdd || id === undefined)
-    if (call !== undefined) owed.settle(call)
+    if (call === undefined) return
+    owed.settle(call)
+    client.endedCalls = ownSet(client.endedCalls).add(call.clientKey)
+    if (client.endedCalls.size > FIXED.maxEndedCalls) forgetOldest(client.endedCalls)
+  }
+
+  /** What a client that is an agent says to a call, which is not in the tables of the kernel. */
+  takeAnswer(client: Client, line: Envelope): void {
+    this.#handOn(client, line)
   }
 
   takeFromWorker(worker: Worker, line: Envelope): void {
@@ -98,6 +113,11 @@ export class Calls {
 
 function isPlainCall({ isAtGateway, isOdd }: Request): boolean {
   return isAtGateway && !isOdd
+}
+
+/** It is at a worker, or waits for one. */
+function isElsewhere({ isAtGateway }: Request): boolean {
+  return !isAtGateway
 }
 
 function oldestCall(client: Client, isMeant: (request: Request) => boolean): Request | undefined {

@@ -14,6 +14,7 @@ import { Principals } from './principals.ts'
 import { SessionNames } from './session-names.ts'
 import { Sessions } from './sessions.ts'
 import { Timers } from './timers.ts'
+import { Traffic } from './traffic.ts'
 import type { BusSpec, ClientId, PoolId, WorkerId } from './vocabulary.ts'
 
 export class Core {
@@ -27,6 +28,7 @@ export class Core {
   readonly pools = new Map<PoolId, Pool>()
   readonly principals = new Principals(() => this.nowMs)
   readonly sessions = new Sessions()
+  readonly traffic = new Traffic()
   /** Only where workers choose ids without knowing of each other, and their clients do not tell them apart. */
   readonly sessionNames: SessionNames | undefined
   readonly timers = new Timers()
@@ -42,6 +44,8 @@ export class Core {
   waitingBytes = 0
   /** Requests may be taken: where they are to be audited, they can be. */
   isAudited = true
+  /** From the time of the events to that of a calendar. */
+  calendarOffsetMs = 0
   phase: 'running' | 'draining' | 'flushing' | 'ending' | 'finished' = 'running'
 
   constructor(spec: BusSpec, chance: () => number) {
@@ -54,6 +58,10 @@ export class Core {
   *everyClient(): Generator<Client> {
     yield* [...this.clients.values()]
     yield* this.exchanges.values()
+  }
+
+  get calendarMs(): number {
+    return this.nowMs + this.calendarOffsetMs
   }
 
   log(level: LogLevel, text: string, about: Record<string, unknown> = {}): void {

@@ -543,3 +543,27 @@ it('9.21 a cancel costs nothing of a rate, in whichever words', () => {
   expect(rig.at(0).map(({ method }) => method)).toEqual(['m', 'session/cancel', 'notifications/cancelled'])
   expect(rig.reason(dora, 2)).toBe('rate_limited')
 })
+
+it('4.2.3 a cancel that has waited means the request that came before it, not a later one with its id', () => {
+  const rig = new Rig([{ protocol: 'mcp', sharing: 'lease', instances: 2 }])
+  const revision = { protocolVersion: '2025-11-25', capabilities: {} }
+  for (const client of [ANNA, BERT, CARL]) rig.send(client, { id: 0, method: 'initialize', params: revision })
+  for (const worker of [0, 1])
+    rig.says(worker, { id: rig.at(worker)[0].id, result: { ...revision, serverInfo: { name: 's', version: '1' } } })
+  rig.send(ANNA, { id: 'a', method: 'tools/call' })
+  rig.says(0, { id: 'a', result: { task: { taskId: 't' } } })
+  rig.send(BERT, { id: 'b', method: 'tools/call' })
+  rig.send(CARL, { id: 'c', method: 'tools/call' })
+  // The task is at the one worker, and both are lent: the lease of the other comes first.
+  rig.send(ANNA, { id: 1, method: 'tools/call' })
+  rig.send(ANNA, { method: 'notifications/cancelled', params: { requestId: 1 } })
+  rig.send(ANNA, { id: 1, method: 'tasks/get', params: { taskId: 't' } })
+  rig.says(1, { id: 'b', result: {} })
+  expect(rig.at(1).slice(-2)).toMatchObject([
+    { id: 1 },
+    { method: 'notifications/cancelled', params: { requestId: 1 } },
+  ])
+  rig.says(0, { id: 'c', result: {} })
+  rig.says(0, { id: rig.at(0).at(-1).id, result: { status: 'working' } })
+  expect(rig.heard(ANNA, 1).result).toEqual({ status: 'working' })
+})

@@ -23,7 +23,12 @@ export class Departures {
 
   /** The client answers no more: what it was asked is answered for it, never with consent. */
   refuseQuestionsOf(client: Client): void {
-    for (const question of [...client.questions.values()]) this.#settleFor(question)
+    const { kept } = this.#board
+    if (client.seats.size > 0) kept.participants.closing(client)
+    for (const question of [...client.questions.values()]) {
+      if (question.asked === undefined) this.#settleFor(question)
+      else kept.questions.release(question)
+    }
   }
 
   #settleFor(question: Question): void {
@@ -41,6 +46,8 @@ export class Departures {
     const { core, assignment, supervisor, waiting } = this.#board
     const workers = new Set<Worker>()
     if (!isSettled) this.#cancelTurns(client)
+    for (const { kept } of client.seats) if (kept.worker !== undefined) workers.add(kept.worker)
+    if (client.seats.size > 0) this.#board.kept.clientGone(client)
     this.refuseQuestionsOf(client)
     for (let request = client.newest; request !== undefined; request = client.newest) {
       if (request.worker !== undefined) workers.add(request.worker)
@@ -71,7 +78,9 @@ export class Departures {
     if (isSettled) return core.owed.settle(request)
     request.outcome = 'client_gone'
     core.owed.disown(request)
-    this.#board.tellCancelled(request)
+    if (request.worker === undefined) this.#board.giveUpKept(request, 'client_gone')
+    // Where sessions outlive their clients the agent hears nothing of it (contract 12.3).
+    if (!isKeptQuiet(request)) this.#board.tellCancelled(request)
     this.#board.observation.failed(request, faultOf('client_gone'))
   }
 
@@ -87,12 +96,12 @@ export class Departures {
     const told = new Set<SessionId>()
     for (let request = client.newest; request !== undefined; request = request.older) {
       const { row, dialect, sessionAtWorker, worker } = request
-      if (!row?.isTurn || sessionAtWorker === undefined || worker === undefined) continue
+      if (!row?.isTurn || sessionAtWorker === undefined || worker === undefined || request.kept) continue
       this.#cancelTurn(worker, dialect, sessionAtWorker)
       told.add(sessionAtWorker)
     }
-    for (const { hadTurn, idAtWorker, worker } of client.sessions.values())
-      if (hadTurn && worker.takesOneHandshake && !told.has(idAtWorker))
+    for (const { hadTurn, idAtWorker, worker, kept } of client.sessions.values())
+      if (hadTurn && kept === undefined && worker.takesOneHandshake && !told.has(idAtWorker))
         this.#cancelTurn(worker, worker.dialect, idAtWorker)
   }
 
@@ -138,9 +147,11 @@ export class Departures {
     const cause = core.phase === 'running' ? reason : 'shutting_down'
     for (const request of inOrder(worker.outstanding.values())) {
       if (request.client === undefined) core.owed.settle(request)
+      if (request.client === undefined) this.#board.giveUpKept(request, cause)
       else this.#board.settle(request, cause, { pool: worker.pool.spec.id, ...detail })
     }
     for (const question of [...worker.questions.values()]) {
+      if (question.asked !== undefined) continue
       core.owed.disownQuestion(question)
       this.#board.observation.settled(question)
     }
@@ -148,6 +159,7 @@ export class Departures {
       core.actions.push({ do: 'caller-gone', from: callerOf(worker) })
     for (const _ of worker.held) core.drop('unknown_session')
     worker.forget()
+    if (worker.pool.spec.keeping !== undefined) this.#board.kept.lose(worker)
     core.sessions.loseAllOf(worker)
     assignment.workerEnded(worker)
     // Last, for it lets clients go on: nothing must lead them back here.
@@ -169,6 +181,7 @@ export class Departures {
     const { core } = this.#board
     this.#cancelTurns(client)
     for (const request of owedTo(client)) {
+      if (request.isAtAggregate) core.actions.push({ do: 'aggregate-waived', client: client.id, row: request.serial })
       if (request.isAtGateway) core.actions.push({ do: 'cancel-call', from: callerOf(client), id: callIdOf(request) })
       if (request.worker === undefined) this.#board.settle(request, reason, detail)
       else {
@@ -190,7 +203,7 @@ export class Departures {
   leavePool(client: Client, pool: Pool): void {
     const { core, supervisor } = this.#board
     for (const session of [...client.sessions.values()]) {
-      if (session.worker.pool !== pool) continue
+      if (session.worker.pool !== pool || session.kept !== undefined) continue
       this.#closeSession(session)
       core.sessions.end(session)
     }
@@ -199,6 +212,11 @@ export class Departures {
       supervisor.maybeDismiss(worker)
     }
   }
+}
+
+/** The request is of a protocol and a pool whose sessions outlive their clients. */
+function isKeptQuiet({ worker, dialect, sessionId }: Request): boolean {
+  return worker?.pool.spec.keeping !== undefined && dialect?.table.keeping !== undefined && sessionId !== undefined
 }
 
 function owedTo(client: Client): Request[] {

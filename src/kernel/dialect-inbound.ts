@@ -22,6 +22,7 @@ import type { Route } from './route.ts'
 import { comingSessions, hasRoomForSession } from './sessions.ts'
 import type { SharedDuties } from './shared-duties.ts'
 import type { Switchboard } from './switchboard.ts'
+import { taskOwnerOf } from './tasks.ts'
 import type { SessionId } from './vocabulary.ts'
 
 const NO_URIS: ReadonlySet<string> = new Set()
@@ -38,6 +39,9 @@ export class DialectInbound {
   place(route: Route): void {
     const { assignment, waiting } = this.#board
     const { client, pool, session } = route
+    if (route.row?.session === 'claimed' && this.#board.places.mustSeek(route)) return
+    if (route.row?.listsSessions && this.#board.places.gathers(route)) return
+    if (keepsSessions(route) && this.#board.kept.take(route)) return
     const fault = this.#faultOf(route)
     if (fault !== undefined) return this.#refuse(route, fault)
     const bound =
@@ -62,7 +66,7 @@ export class DialectInbound {
   #taskWorker({ client, pool, row, line }: Route): Worker | undefined {
     const taskId = row?.task === undefined ? undefined : line.text(row.task)
     if (taskId === undefined) return undefined
-    return pool.workers.find((worker) => worker.isReady && worker.tasks.get(taskId) === client)
+    return pool.workers.find((worker) => worker.isReady && worker.tasks.get(taskId) === taskOwnerOf(client))
   }
 
   #speak(route: Route, worker: Worker): void {
@@ -81,6 +85,7 @@ export class DialectInbound {
     }
     if (!isOwn && row !== undefined && this.#duties.serve(route, bond)) return
     if (row?.isOptional && request !== undefined && this.#endsForWorker(route, worker)) return
+    if (row !== undefined && keepsSessions(route) && this.#board.kept.serve(route, worker)) return
     this.#send(route, worker, dialect!)
   }
 
@@ -116,6 +121,8 @@ export class DialectInbound {
 
   /** Who has a worker of its own takes nothing from anybody by loading a session there (contract 6.4). */
   #claimFault(route: Route, session: SessionId): Reason | undefined {
+    // Whose it is has been looked at.
+    if (keepsSessions(route)) return this.#hasRoom(route) ? undefined : 'too_many_sessions'
     const isAlone = route.pool.spec.sharing === 'isolated'
     if (!isAlone && (this.#isForeign(route, session) || this.#isLiveElsewise(route.pool, session)))
       return 'session_not_owned'
@@ -198,9 +205,9 @@ export class DialectInbound {
     if (core.sessionNames !== undefined) edits.push(...this.#board.renamesTo(worker, client, line))
     if (row?.cancels !== undefined) return this.#sendCancel(route, worker, edits)
     if (row?.answersToken !== undefined) return this.#sendToAsker(route, edits)
-    if (row?.task !== undefined && worker.tasks.get(line.text(row.task) ?? '') !== client)
+    if (row?.task !== undefined && worker.tasks.get(line.text(row.task) ?? '') !== taskOwnerOf(client))
       return this.#board.refuse(route, 'task_not_owned')
-    if (client.isInternal && !this.#board.mayExchange(client, worker, request)) return
+    if (client.isToldOfRoutes && !this.#board.mayTell(client, worker, request)) return
     if (request === undefined) return this.#board.forward(worker, line, edits)
     this.#sendRequest(route, worker, request, edits)
   }
@@ -239,6 +246,7 @@ export class DialectInbound {
   /** What must be known before the answer comes. */
   #prepare(route: Route, worker: Worker, row: ClientRow, request: Request): void {
     const { client, line, session } = route
+    if (keepsSessions(route)) this.#board.kept.prepare(route, request)
     if (row.task !== undefined) request.taskId = line.text(row.task)
     if (row.local === 'subscribe') request.uri = line.text(FIELD.uri)
     if (row.isTurn && session !== undefined) this.#noteTurn(client, session)
@@ -315,6 +323,12 @@ function introductionTo({ client, dialect, introducedBy }: Route, pool: Pool): I
   if (introducedBy !== undefined) introduction.takeOver(introducedBy)
   client.introductions = ownMap(client.introductions).set(pool.spec.id, introduction)
   return introduction
+}
+
+/** Sessions of the pool outlive their clients, and the message is of a protocol that has some (contract 12). */
+function keepsSessions({ pool, dialect }: Route): boolean {
+  if (pool.spec.keeping === undefined || dialect?.table.keeping === undefined) return false
+  return pool.dialect === undefined || pool.dialect === dialect
 }
 
 function isWaitingFor({ route }: Request, pool: Pool): boolean {

@@ -41,6 +41,14 @@ export interface ClientRow {
   readonly isUnknown?: true
   /** The request is a turn: when its client goes, the session is told to cancel. */
   readonly isTurn?: true
+  /** What was said in the session precedes the answer. */
+  readonly replays?: true
+  /** The session is deleted, with all that was said. */
+  readonly deletes?: true
+  /** It stops the turn of the session it names. */
+  readonly stopsTurn?: true
+  /** It, or its answer, says what holds in the session from now on. */
+  readonly sets?: 'mode' | 'options'
 }
 
 /** How the client is found for whom a worker's message is meant; tried in order. */
@@ -57,6 +65,7 @@ export type Address =
   | 'log'
   | 'everyone'
   | 'sole'
+  | 'holder'
 
 export interface WorkerRow {
   readonly to: readonly Address[]
@@ -74,6 +83,47 @@ export interface WorkerRow {
   readonly isFinal?: true
   /** The message may name a session that belongs to the same client from now on. */
   readonly adopts?: Field
+  /** What is said in a session: kept for those who come later. */
+  readonly isUpdate?: true
+  /** Where a client says in its handshake that it can be asked this; left out: it always can. */
+  readonly needsAt?: readonly string[]
+  /** Its answer names a terminal of the client, or the message itself does. */
+  readonly terminal?: 'made' | 'named'
+}
+
+/** How a session of the protocol can outlive its clients (contract 12). */
+export interface KeepingWords {
+  /** The notification that tells what is said in a session, and the request that lists sessions. */
+  readonly update: string
+  readonly list: string
+  /** Where a request lists the parts of a prompt, and where the mode that is wanted is named. */
+  readonly promptKey: string
+  readonly modeKey: string
+  /** Kinds of updates: what a person said, what the agent said, what the session is called. */
+  readonly personSaid: string
+  readonly agentSaid: string
+  readonly sessionIs: string
+  /** The one that tells a mode, and the one that tells options. */
+  readonly modeIs: string
+  readonly optionsAre: string
+  /** Those of which the newest holds, and the one that is of no use later. */
+  readonly states: readonly string[]
+  readonly fleeting: string
+  /** The one that says that a turn is over, where its answer does not. */
+  readonly turnIs: { readonly kind: string; readonly idle: string }
+  /** The result of a prompt that was stopped, as JSON. */
+  readonly cancelled: string
+  /** Where a welcome says what a worker can do; every version has its own place. */
+  readonly abilities: Readonly<Record<'load' | 'resume' | 'list', readonly (readonly string[])[]>>
+  /** What is added to a welcome of the version below `singleHandshakeFrom` (contract 12.2). */
+  readonly adds: readonly { readonly path: readonly string[]; readonly value: string; readonly replaces?: true }[]
+  /** Where a client says in its handshake what it can do, and its name. */
+  readonly offersAt: readonly string[]
+  readonly namesAt: readonly string[]
+  /** A part of an update that only the client of that terminal can show, and what others get instead, as JSON. */
+  readonly terminalPart: { readonly type: string; readonly key: string; readonly instead: string }
+  /** The member of a claim that asks for everything from this point on. */
+  readonly replayFrom: { readonly key: string; readonly type: string }
 }
 
 /** What shows that a message is of a dialect: its method, or a field, or both. */
@@ -129,6 +179,8 @@ export interface DialectTable {
   readonly cancel?: { readonly method: string; readonly key: string }
   /** What ends a turn, and a session, for a client that is gone. */
   readonly departure?: { readonly cancelTurn: string; readonly closeSession: string }
+  /** Left out: its sessions end with their clients. */
+  readonly keeping?: KeepingWords
   /** How the bus says for all clients of a worker what each says for itself. */
   readonly words?: Readonly<Record<'setLevel' | 'subscribe' | 'unsubscribe', string>>
   /** Severities of log lines, least first. */

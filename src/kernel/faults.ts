@@ -54,13 +54,21 @@ export const FAULTS = {
     code: CODE.sessionNotFound,
     message: 'The worker of this session has ended; load, resume or start a session.',
   },
+  session_busy: {
+    code: internal,
+    message: 'As many prompts as may wait for the turn of another client in this session.',
+    retryable: true,
+  },
+  unknown_session: { code: CODE.sessionNotFound, message: 'There is no such session.' },
+  bad_position: { code: CODE.invalidParams, message: 'The session has not come to this number yet.' },
+  bad_params: { code: CODE.invalidParams, message: 'The parameters are not those of the method.' },
   session_id_conflict: {
     code: internal,
     message: 'The session id is already in use by this client on another worker.',
   },
   too_many_clients: {
     code: internal,
-    message: 'The bus has as many clients as max_clients allows.',
+    message: 'There are as many clients as max_clients allows, or as one session may have.',
     retryable: true,
     closes: true,
   },
@@ -122,6 +130,28 @@ export const FAULTS = {
   },
   audit_unavailable: { code: internal, message: 'The audit log cannot be written.', retryable: true },
   bad_list: { code: internal, message: 'The worker answered with a list that cannot be shown in part.' },
+  unknown_tool: { code: CODE.invalidParams, message: 'No tool is listed under this name.' },
+  unknown_prompt: { code: CODE.invalidParams, message: 'No prompt is listed under this name.' },
+  unknown_resource: { code: CODE.sessionNotFound, message: 'No member of the aggregate has this resource.' },
+  tool_moved: {
+    code: CODE.invalidParams,
+    message: 'The name belongs to another member since the tools were last listed: list them again.',
+  },
+  bad_level: { code: CODE.invalidParams, message: 'There is no such log level.' },
+  bad_cursor: { code: CODE.invalidParams, message: 'The cursor is none, or the list has changed since it was given.' },
+  no_member: { code: internal, message: 'None of the members could be listed.', retryable: true },
+  input_required: { code: internal, message: 'The tool wants to know more than this client can be asked.' },
+  loop_detected: {
+    code: CODE.invalidRequest,
+    message: 'This has passed through this bus before, or through too many buses: the pools of some lead in a circle.',
+    closes: true,
+  },
+  node_lost: { code: internal, message: 'The node whose worker this was for is lost.', retryable: true },
+  directory_unavailable: {
+    code: internal,
+    message: 'Where the session lives cannot be looked up now.',
+    retryable: true,
+  },
   client_gone: { code: internal, message: 'The client that this was put to has gone.' },
   no_client: { code: internal, message: 'No client can be told this was meant for; name its session.' },
 } as const satisfies Record<string, FaultRow>
@@ -166,3 +196,4 @@ export type DropReason =
   | 'cancel_for_nothing'
   | 'late_progress'
   | 'unattributable'
+  | 'session_client_dropped'

@@ -11,8 +11,9 @@ import { LineSplitter } from '../wire/frame.ts'
 import { settleLentRuns } from '../wire/outbox.ts'
 import { type Edit, splice } from '../wire/splice.ts'
 import type { Core } from './core.ts'
+import { faultLine, type Reason } from './faults.ts'
 import { Gate } from './gate.ts'
-import type { Peer } from './peers.ts'
+import type { Client, Peer } from './peers.ts'
 
 export interface FlowHost {
   takeLine(peer: Peer, bytes: Buffer, start: number, end: number): void
@@ -71,6 +72,7 @@ export class Flow {
 
   /** Queues `bytes[start, end)` for `to`; whoever is being read from pays for a full queue. */
   send(to: Peer, bytes: Buffer, start: number, end: number): void {
+    if (isDelegate(to)) return this.#hand(to, Buffer.from(bytes.subarray(start, end)))
     if (to.batches !== undefined && this.#keep(to, bytes, start, end)) return
     this.#queue(to, bytes, start, end)
   }
@@ -97,9 +99,17 @@ export class Flow {
 
   /** Queues the line at hand for `to`, with edits made. */
   sendEdited(to: Peer, envelope: Envelope, edits: readonly Edit[]): void {
+    if (isDelegate(to)) return this.#hand(to, splice(envelope, edits))
     if (to.batches !== undefined) return this.sendLine(to, splice(envelope, edits))
     to.outbox.appendEdited(envelope, edits)
     this.#queued(to)
+  }
+
+  /** A delegate has no queue: what it is told it has heard, and whoever it speaks for waits in its place. */
+  #hand({ id }: Client, bytes: Buffer): void {
+    const by = this.#source?.kind === 'worker' ? this.#source : undefined
+    const source = by === undefined ? undefined : { worker: by.id, generation: by.generation }
+    this.#core.actions.push({ do: 'said', client: id, bytes, source })
   }
 
   #queue(to: Peer, bytes: Buffer, start: number, end: number): void {
@@ -121,9 +131,23 @@ export class Flow {
     if (source !== undefined && this.#mayStop(source)) this.block(source, to.gate)
   }
 
+  /** Queues the line for somebody for whom nobody is held up: who sends looks for room first. */
+  sendAside(to: Peer, line: Buffer): void {
+    const source = this.#source
+    this.#source = undefined
+    this.sendLine(to, line)
+    this.#source = source
+  }
+
   /** A line that the bus itself has made. */
   sendLine(to: Peer, line: Buffer): void {
     this.send(to, line, 0, line.length)
+  }
+
+  /** An answer of the bus's own; a door that carries messages is told that it is. */
+  sendFault(client: Client, idSpelling: string, reason: Reason, detail?: Record<string, unknown>): void {
+    if (client.carriesMessages) this.#core.actions.push({ do: 'faulted', client: client.id, id: idSpelling, reason })
+    this.sendLine(client, faultLine(idSpelling, reason, detail))
   }
 
   /** The system has taken what was queued for `peer`, or a part of it. */
@@ -153,6 +177,9 @@ export class Flow {
     gate.sources.add(source)
     if (source.isPaused) return
     source.isPaused = true
+    // Whoever it speaks for fills the queue as well.
+    const principal = source.kind === 'client' && source.isDelegate ? source.behalf : undefined
+    if (principal !== undefined && this.#mayStop(principal) && !principal.isDeaf) this.block(principal, gate)
     this.#core.actions.push(
       source.kind === 'client'
         ? { do: 'pause-client', client: source.id }
@@ -311,4 +338,8 @@ export class Flow {
     this.full.add(peer)
     peer.stuckMs = 0
   }
+}
+
+function isDelegate(peer: Peer): peer is Client {
+  return peer.kind === 'client' && peer.isDelegate
 }

@@ -111,15 +111,16 @@ export class Handshakes {
     })
   }
 
-  /** A worker that is leased can put questions to its holder: what all clients of the pool can answer. */
+  /** What the bus answers itself; a worker that is leased can put questions to its holder: what all clients of the pool can answer. */
   #offersTo(pool: Pool): Record<string, unknown> {
-    if (pool.spec.sharing !== 'lease') return {}
+    const { sharing, offers: own } = pool.spec
+    if (sharing !== 'lease') return { ...own }
     const all = this.#introductionsTo(pool).flatMap(({ offers }) => (offers === undefined ? [] : [offers]))
-    return all.length === 0 ? {} : (all.reduce((a, b) => commonPart(a, b) as typeof a) as Record<string, unknown>)
+    return all.length === 0 ? { ...own } : { ...all.reduce((a, b) => commonPart(a, b) as typeof a), ...own }
   }
 
   #introductionsTo(pool: Pool): Introduction[] {
-    return [...this.#board.core.clients.values()].flatMap(({ introductions }) => introductions.get(pool.spec.id) ?? [])
+    return [...this.#board.core.everyClient()].flatMap(({ introductions }) => introductions.get(pool.spec.id) ?? [])
   }
 
   #succeed(worker: Worker, dialect: Dialect, line: Envelope): void {
@@ -261,7 +262,7 @@ export class Handshakes {
 
   /** The worker takes one handshake only and has had it: later ones get its answer. */
   answerAgain({ client, request }: Route, worker: Worker): void {
-    this.#board.answerRequest(request!, `"result":${worker.welcome!.result}`)
+    this.#board.answerRequest(request!, `"result":${this.#board.kept.claims.welcome(worker, worker.welcome!.result)}`)
     this.#welcomed(client, worker)
   }
 

@@ -6,7 +6,7 @@
  */
 import { type Envelope, SHAPE } from '../wire/envelope.ts'
 import { FIELD } from '../wire/fields.ts'
-import { replace } from '../wire/splice.ts'
+import { cut, replace } from '../wire/splice.ts'
 import type { Core } from './core.ts'
 import { DialectInbound } from './dialect-inbound.ts'
 import type { Dialect } from './dialects.ts'
@@ -16,6 +16,7 @@ import { type Request, spell } from './owed.ts'
 import type { Client, Worker } from './peers.ts'
 import { Permission } from './permission.ts'
 import { PoolChoice } from './pool-choice.ts'
+import type { Pool } from './pools.ts'
 import { Route } from './route.ts'
 import { hasRoomForSession } from './sessions.ts'
 import type { SharedDuties } from './shared-duties.ts'
@@ -35,8 +36,8 @@ export class Inbound {
     this.permission = new Permission(board)
   }
 
-  /** A request or notification has come. */
-  take(client: Client, line: Envelope): void {
+  /** A request or notification has come; for this pool, whatever it names, if there is one. */
+  take(client: Client, line: Envelope, meant?: Pool): void {
     const { core } = this.#board
     const isRequest = line.shape === SHAPE.request
     if (isRequest && !this.mayAsk(client, line)) return
@@ -45,13 +46,27 @@ export class Inbound {
       if (line.has(FIELD.sessionId)) route.session = line.text(FIELD.sessionId)
       if (line.has(FIELD.paramsSessionId)) route.innerSession = line.text(FIELD.paramsSessionId)
     }
-    const known = this.#knownWorker(route)
-    const pool = known?.pool ?? this.poolChoice.choose(route)
+    const known = meant === undefined ? this.#knownWorker(route) : undefined
+    const pool = known?.pool ?? meant ?? this.poolChoice.choose(route)
     if (pool === undefined) return
     route.pool = pool
     if (!client.owner!.isUnbound && !this.permission.mayPass(route)) return
-    if (known === undefined) route.pool = this.#board.assignment.poolFor(client, pool)
     if (core.spec.hasAudit && !client.isInternal) this.#board.audit.begin(route)
+    if (core.spec.hasTraffic && route.request !== undefined) this.#count(route.request, pool)
+    if (known === undefined && !this.#board.places.settle(route)) return
+    this.#enter(route, known)
+  }
+
+  /** Its place is known: it goes there. */
+  enter(route: Route): void {
+    if (route.client.state !== 'closed') this.#enter(route, undefined)
+  }
+
+  #enter(route: Route, known: Worker | undefined): void {
+    const { client, line } = route
+    if (known === undefined) route.pool = this.#board.assignment.poolFor(client, route.pool)
+    const { pool } = route
+    if (pool.spec.isAggregate) return this.#board.aggregates.take(route)
     if (pool.spec.isAioOnly) return this.#board.refuse(route, 'aio_only', { pool: pool.spec.id })
     const { requestTimeoutMs } = pool.spec.limits
     if (requestTimeoutMs > 0 && route.request !== undefined) this.#limit(route.request, requestTimeoutMs)
@@ -95,6 +110,12 @@ export class Inbound {
     return false
   }
 
+  #count(request: Request, { spec }: Pool): void {
+    const { core } = this.#board
+    request.traffic = core.traffic.of(spec.id)
+    request.sinceMs = core.nowMs
+  }
+
   /** Its time runs from its arrival, wherever it waits (contract 8.1). */
   #limit(request: Request, timeoutMs: number): void {
     const { core } = this.#board
@@ -124,8 +145,16 @@ export class Inbound {
   }
 
   /** What this client speaks with the pool: what it has shown, or what the pool's workers are known to speak. */
-  #dialectOf({ client, pool, line }: Route): Dialect | undefined {
-    const { protocol, sharing, id } = pool.spec
+  #dialectOf({ client, pool, line, session, innerSession, introducedBy }: Route): Dialect | undefined {
+    const { protocol, sharing, id, keeping } = pool.spec
+    // Whoever has a session from others need not have shown anything.
+    if (keeping !== undefined) {
+      const shared =
+        session === undefined && innerSession === undefined
+          ? undefined
+          : this.#keptDialect(client, innerSession ?? session!)
+      if (shared !== undefined) return shared
+    }
     if (protocol === 'plain') return undefined
     if (pool.isFixed) return pool.dialect
     const introduction = client.introductions.size === 0 ? undefined : client.introductions.get(id)
@@ -133,8 +162,12 @@ export class Inbound {
     const { dialects } = this.#board
     const shown = dialects.recognise(line)
     if (shown !== undefined) client.shown = ownMap(client.shown).set(id, shown)
-    const known = shown ?? introduction?.dialect ?? client.shown.get(id) ?? pool.dialect
+    const known = shown ?? introduction?.dialect ?? client.shown.get(id) ?? introducedBy?.dialect ?? pool.dialect
     return known ?? (protocol === 'auto' ? undefined : dialects.greeted)
+  }
+
+  #keptDialect(client: Client, name: SessionId): Dialect | undefined {
+    return client.sessions.get(name)?.kept?.dialect
   }
 
   // ---- plain: the seed's own contract ----
@@ -187,10 +220,13 @@ export class Inbound {
   }
 
   #sendPlain({ client, request, line }: Route, worker: Worker): void {
-    if (client.isInternal && !this.#board.mayExchange(client, worker, request)) return
-    if (request === undefined) return this.#board.forward(worker, line)
+    if (client.isToldOfRoutes && !this.#board.mayTell(client, worker, request)) return
+    // The pools of another bus are others: what names one of ours is not for it (contract 11.1).
+    const edits = worker.pool.spec.isRemote && line.has(FIELD.pool) ? cut(line, [FIELD.pool]) : undefined
+    if (request === undefined) return this.#board.forward(worker, line, edits)
     this.#board.send(request, line, worker)
-    this.#board.forward(worker, line, request.isAliased ? [replace(line, FIELD.id, spell(request.key))] : undefined)
+    const alias = request.isAliased ? [replace(line, FIELD.id, spell(request.key))] : undefined
+    this.#board.forward(worker, line, edits === undefined ? alias : [...edits, ...(alias ?? [])])
   }
 }
 

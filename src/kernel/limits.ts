@@ -23,6 +23,8 @@ export interface Limits {
   /** How long a full client may hold up a worker that others use. */
   readonly blockingTimeoutMs: number
   readonly halfCloseTimeoutMs: number
+  /** What was said in all kept sessions together (12.11). */
+  readonly maxJournalBytes: number
 }
 
 const KIB = 1024
@@ -42,6 +44,7 @@ export const DEFAULT_LIMITS: Limits = {
   maxTotalBufferBytes: 512 * MIB,
   blockingTimeoutMs: 5_000,
   halfCloseTimeoutMs: 30_000,
+  maxJournalBytes: 1024 * MIB,
 }
 
 /** Bounds that no configuration changes; each has its clause. */
@@ -52,6 +55,8 @@ export const FIXED = {
   maxOwnerlessIds: 10_000,
   /** So long a worker may be silent to a handshake before it is asked for its dialect. */
   silenceMs: 10_000,
+  /** A newcomer, or a claim, waits so long to be told its place; whoever knows it has less time (14.6). */
+  placeWaitMs: 3_000,
   /** Some servers end when they are asked for their dialect; they are not asked for ever. */
   maxFatalProbes: 2,
   /** So long a worker may go on with a request that was cancelled, and say things about it (6.8). */
@@ -86,6 +91,8 @@ export const FIXED = {
   flushMs: 1_000,
   /** End of stdin -> SIGTERM -> SIGKILL of the group: the pause between two steps (7.4). */
   stopStepMs: 2_500,
+  /** Calls of agents that have ended, per client: a cancel of one of them comes too late (N18). */
+  maxEndedCalls: 64,
   /** Messages in one array, where the protocol allows that (4.3). */
   maxBatchMessages: 1_024,
   /** Lines held for a session that is not announced yet, per worker (6.9). */
@@ -103,7 +110,42 @@ export const FIXED = {
   revokedMs: 500,
   /** Principals without a connection whose rate is still remembered; the oldest are forgotten (9.21). */
   maxAbsentPrincipals: 10_000,
+  /** The past that is counted: how long a span is, how many there are, and what the first bucket of times takes (15.19). */
+  trafficSpanMs: 5_000,
+  trafficSpans: 180,
+  trafficFirstMs: 0.1,
+  trafficBuckets: 190,
   /** Tools of a pool of which it is remembered whether a principal may call them, and the longest such name (9.19). */
   maxToolVerdicts: 256,
   maxToolVerdictLength: 256,
+  /** Clients and sessions that are shown one by one (8.6). */
+  maxRollRows: 500,
+  /** Buses that a message may pass, and the ways by which one client has come; the oldest are forgotten (11.6). */
+  maxVia: 8,
+  maxVias: 64,
+  /** A session without a client ends after this in any case (12.4). */
+  maxDetachedMs: 86_400_000,
+  /** Questions that wait for a client, per session (12.14). */
+  maxWaitingQuestions: 64,
+  maxWaitingQuestionBytes: 1 * MIB,
+  /** Prompts that wait for the end of another client's turn, per session (12.15). */
+  maxWaitingPrompts: 16,
+  /** Clients of one session (12.19). */
+  maxSessionClients: 32,
+  /** Sessions of which it is remembered whose they are (12.17). */
+  maxKnownSessions: 100_000,
+  /** Terminals of clients of which a session has spoken, and children of one session. */
+  maxTerminals: 1_024,
+  maxChildSessions: 1_024,
+  /** What is asked of the journal at a time. */
+  maxReadBytes: 1 * MIB,
+  /** Parts into which a journal is divided, to give up its oldest. */
+  maxJournalParts: 256,
+  maxPartBytes: 256 * KIB,
+  /** A title that is made of a prompt, and the longest that an agent gives. */
+  maxPromptTitle: 80,
+  maxTitle: 1_024,
+  /** Pages of an agent's list of sessions that are asked for, and sessions on one of ours (12.17). */
+  maxListPages: 50,
+  maxListed: 1_000,
 } as const

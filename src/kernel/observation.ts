@@ -65,7 +65,7 @@ export class Observation {
   /** The request has been recorded and its line is about to be sent. */
   opened(request: Request, client: Client, worker: Worker, message: Envelope): void {
     const { dialect, row } = request
-    if (dialect === undefined || client.isInternal) return
+    if (dialect === undefined || client.isExchange) return
     // Of a protocol with sessions the turns are traced, of others every request.
     if (dialect.table.hasSessions && !row?.isTurn) return
     const id = message.key(FIELD.id)!

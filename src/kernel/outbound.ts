@@ -7,10 +7,13 @@
  */
 import type { Envelope } from '../wire/envelope.ts'
 import { FIELD, type Field } from '../wire/fields.ts'
+import { isForBus } from '../wire/method-names.ts'
 import { type Edit, replace } from '../wire/splice.ts'
 import { BAD_LIST, hideTools } from '../wire/tool-list.ts'
+import { LOOP } from '../wire/via.ts'
 import { Announcements } from './announcements.ts'
 import type { Address, WorkerRow } from './dialect-table.ts'
+import type { KeptSession } from './kept-session.ts'
 import { FIXED } from './limits.ts'
 import { type Question, Request, spell } from './owed.ts'
 import type { Client, Worker } from './peers.ts'
@@ -18,18 +21,25 @@ import { remember } from './remember.ts'
 import { mayUseTool } from './rights.ts'
 import { about } from './supervisor.ts'
 import { type Switchboard, sessionNamed } from './switchboard.ts'
-import { beginTask, endTask } from './tasks.ts'
+import { beginTask, endTask, taskClientOf } from './tasks.ts'
+import { saysLoop } from './via.ts'
 
 interface Target {
   readonly clients: Iterable<Client>
   readonly edit?: Edit | undefined
   /** What the message is about. */
   readonly subject?: Request | Question
+  /** The session that has clients of its own. */
+  readonly kept?: KeptSession
 }
 
 const LOWER_T = 0x74
 
+const NOBODY: readonly Client[] = []
+
 const BY_SESSION: WorkerRow = { to: ['session'] }
+/** From another node comes only what is for the one client of the stream. */
+const FROM_NODE: WorkerRow = { to: ['session', 'holder'] }
 
 export class Outbound {
   readonly #board: Switchboard
@@ -46,7 +56,7 @@ export class Outbound {
       question: (worker, line) => this.#byQuestion(worker, line),
       token: (worker, line) => this.#byToken(worker, line),
       task: (worker, line) =>
-        only(worker.tasks.get(textOf(line, FIELD.metaTaskId) ?? textOf(line, FIELD.taskId) ?? '')),
+        only(taskClientOf(worker, textOf(line, FIELD.metaTaskId) ?? textOf(line, FIELD.taskId) ?? '')),
       elicitation: (worker, line) => only(worker.elicitations.get(textOf(line, FIELD.elicitationId) ?? '')),
       server: (worker, line) => only(worker.servers.get(textOf(line, FIELD.serverId) ?? '')),
       subscription: (worker, line) => this.#bySubscription(worker, line),
@@ -54,6 +64,7 @@ export class Outbound {
       log: (worker, line) => this.#byLog(worker, line),
       everyone: (worker) => ({ clients: [...worker.bonds].map((bond) => bond.client) }),
       sole: (worker, line) => this.#bySole(worker, line),
+      holder: ({ holder }) => (holder === undefined ? undefined : only(holder)),
     }
   }
 
@@ -62,22 +73,39 @@ export class Outbound {
   deliverAnswer(worker: Worker, line: Envelope): void {
     const { core, assignment } = this.#board
     const key = line.key(FIELD.id)
-    if (key === undefined) return core.drop('null_id_error')
+    if (key === undefined) return this.#dropUnasked(worker, line)
     if (line.has(FIELD.partial) && isPartial(line) && this.deliverLoose(worker, line)) return
     const request = worker.outstanding.get(key)
     if (request === undefined) return core.drop('unknown_answer')
     const { client } = request
-    if (request.deed !== undefined && line.has(FIELD.error)) request.outcome = 'error'
+    if (line.has(FIELD.error) && (request.deed ?? request.traffic) !== undefined) request.outcome = 'error'
     core.owed.settle(request)
     if (request.onAnswer !== undefined) return request.onAnswer(line, line.has(FIELD.result))
     this.#board.observation.answered(request, line)
     if (request.row !== undefined) this.#announcements.settle(request, client, worker, line)
-    const reader = client ?? lateReader(request)
-    if (reader === undefined) core.drop('late_answer')
-    else this.#answer(reader, request, worker, line)
+    this.#hand(request, worker, line)
     if (request.row !== undefined) this.#follow(request, client, worker, line)
     if (worker.state === 'retiring') this.#board.supervisor.maybeDismiss(worker)
     if (worker.holder !== undefined) assignment.maybeRelease(worker)
+  }
+
+  /** An error without an id answers nobody; another bus may say with it why it does not want us any more. */
+  #dropUnasked(worker: Worker, line: Envelope): void {
+    const { core, supervisor } = this.#board
+    core.drop('null_id_error')
+    if (worker.pool.spec.isRemote && saysLoop(line)) supervisor.refused(worker, LOOP)
+  }
+
+  /** The answer goes to whoever asked, if that is still there. */
+  #hand(request: Request, worker: Worker, line: Envelope): void {
+    const { core, kept } = this.#board
+    const isDone = request.claimed !== undefined && kept.claims.settle(request, worker, line)
+    const reader = request.client ?? lateReader(request)
+    if (reader !== undefined && !isDone) this.#answer(reader, request, worker, line)
+    // The end of a turn is kept, whoever began it (contract 12.3).
+    else if (reader === undefined && request.kept === undefined) core.drop('late_answer')
+    if (request.claimed !== undefined) kept.claims.follow(request)
+    if (request.kept !== undefined || request.keptFor !== undefined) kept.answered(request, line)
   }
 
   /** What comes behind an answer: lines that waited for the session it announces, whoever waited for the handshake. */
@@ -98,7 +126,7 @@ export class Outbound {
     const key = line.key(FIELD.id)
     const request = key === undefined ? undefined : worker.outstanding.get(key)
     const client = request?.client ?? request?.formerClient
-    if (request === undefined || client === undefined || !client.isInternal) return false
+    if (request === undefined || client === undefined || !client.isExchange) return false
     if (request.client === undefined) this.#dropLoose(request, line)
     else this.#board.forward(client, line, this.#idRestored(request, line))
     return true
@@ -153,6 +181,8 @@ export class Outbound {
 
   #editsFor(client: Client, request: Request, worker: Worker, line: Envelope): Edit[] {
     const edits: Edit[] = request.row === undefined ? [] : this.#announcements.editsFor(request, client, worker, line)
+    if (request.row?.opens === 'each' && worker.pool.spec.keeping !== undefined && line.has(FIELD.result))
+      edits.push(this.#welcomeOf(worker, line))
     if (request.isAliased) {
       edits.push(replace(line, FIELD.id, request.idSpelling))
       if (line.has(FIELD.resultSubscriptionId))
@@ -162,12 +192,19 @@ export class Outbound {
     return edits
   }
 
+  /** With what the bus does in the place of the worker (contract 12.2). */
+  #welcomeOf(worker: Worker, line: Envelope): Edit {
+    const result = line.bytes.subarray(line.startOf(FIELD.result), line.endOf(FIELD.result))
+    return replace(line, FIELD.result, this.#board.kept.claims.welcome(worker, result, line).toString())
+  }
+
   /** An agent that refuses a second handshake has welcomed somebody before: so is this client (contract 6.6). */
   #welcomeInstead({ row, version, idSpelling }: Request, worker: Worker, line: Envelope): Buffer | undefined {
     const { welcome } = worker
     if (row?.opens !== 'each' || line.has(FIELD.result) || welcome === undefined) return undefined
     if (worker.pool.spec.sharing === 'isolated' || (version ?? welcome.version) !== welcome.version) return undefined
-    return Buffer.from(`{"jsonrpc":"2.0","id":${idSpelling},"result":${welcome.result}}\n`)
+    const result = this.#board.kept.claims.welcome(worker, welcome.result)
+    return Buffer.from(`{"jsonrpc":"2.0","id":${idSpelling},"result":${result}}\n`)
   }
 
   #noteTask(client: Client, worker: Worker, request: Request, line: Envelope): void {
@@ -204,14 +241,20 @@ export class Outbound {
       if (target !== undefined) return this.#deliver(worker, row, line, target)
     }
     if (this.#announcements.maybeHold(worker, row, line)) return
+    if (row.to[0] === 'question' && this.#board.kept.questions.cancel(worker, line)) return
     this.#discard(worker, row, line)
   }
 
-  #rowFor({ dialect }: Worker, line: Envelope): WorkerRow {
+  #rowFor({ dialect, pool }: Worker, line: Envelope): WorkerRow {
+    if (pool.spec.placeOf !== undefined && (dialect === undefined || isForBus(line))) return FROM_NODE
     return dialect === undefined ? BY_SESSION : (dialect.worker.find(line) ?? dialect.table.otherFromWorker)
   }
 
-  #deliver(worker: Worker, row: WorkerRow, line: Envelope, { clients, edit, subject }: Target): void {
+  #deliver(worker: Worker, row: WorkerRow, line: Envelope, target: Target): void {
+    const { clients, edit, subject, kept } = target
+    if (kept !== undefined) return this.#deliverKept(worker, row, line, kept)
+    if (subject instanceof Request && subject.claimed !== undefined && row.isUpdate)
+      this.#board.kept.claims.replayed(subject, line)
     if (line.has(FIELD.id)) {
       for (const client of clients) return this.#ask(worker, client, row, { line, edit })
       return this.#discard(worker, row, line)
@@ -224,6 +267,16 @@ export class Outbound {
     }
     if (row.tellsTask) this.#heedTask(worker, line)
     if (row.isFinal && subject !== undefined) this.#conclude(subject)
+  }
+
+  /** In a session that outlives its clients (contract 12). */
+  #deliverKept(worker: Worker, row: WorkerRow, line: Envelope, session: KeptSession): void {
+    const { kept, observation } = this.#board
+    if (worker.pool.spec.trace) observation.said(worker, line, undefined)
+    if (line.has(FIELD.id)) return kept.questions.ask(session, worker, row, line)
+    kept.say(session, worker, row, line)
+    const child = row.adopts === undefined ? undefined : textOf(line, row.adopts)
+    if (child !== undefined) kept.adopt(session, worker, child)
   }
 
   #editsOf(worker: Worker, line: Envelope, edit: Edit | undefined): Edit[] {
@@ -284,8 +337,10 @@ export class Outbound {
     const name = top ?? textOf(line, FIELD.paramsSessionId) ?? textOf(line, FIELD.innerSessionId)
     if (name === undefined) return undefined
     const session = worker.sessions.get(name)
-    if (session?.observers === undefined) return only(session?.driver ?? worker.claims.get(name)?.client)
-    return { clients: [...(session.driver === undefined ? [] : [session.driver]), ...session.observers] }
+    if (session?.kept !== undefined) return { clients: NOBODY, kept: session.kept }
+    const claim = session === undefined ? worker.claims.get(name) : undefined
+    if (claim?.claimed !== undefined && claim.client !== undefined) return { clients: [claim.client], subject: claim }
+    return only(session?.driver ?? claim?.client)
   }
 
   #byRequest(worker: Worker, line: Envelope): Target | undefined {
@@ -345,7 +400,22 @@ export class Outbound {
   /** Only what has no address: who names a session means its owner, and nobody else when that one has gone. */
   #bySole(worker: Worker, line: Envelope): Target | undefined {
     if (worker.dialect?.table.hasSessions && sessionNamed(line) !== undefined) return undefined
-    return only(this.#soleClient(worker, false))
+    return only(this.#soleClient(worker, false) ?? this.#servedCall(worker, line))
+  }
+
+  /** What the bus answers itself may be asked for any call that the worker has, as long as all are one principal's. */
+  #servedCall(worker: Worker, line: Envelope): Client | undefined {
+    if (!isServed(worker, this.#rowFor(worker, line))) return undefined
+    let newest: Client | undefined
+    for (const { client, formerClient } of worker.outstanding.values()) {
+      const caller = client ?? formerClient
+      // The bus itself asks for lists.
+      if (caller === undefined || (caller.isDelegate && caller.behalf === undefined)) continue
+      const isAlike = newest === undefined || newest.behalf?.principal === caller.behalf?.principal
+      if (!caller.isExchange || !isAlike) return undefined
+      newest = client ?? newest
+    }
+    return newest
   }
 
   /** The one client a worker works for, unless it may still be at work for one that has gone or cancelled. */
@@ -377,11 +447,20 @@ function rememberLine(worker: Worker, { bytes, start, end }: Envelope): void {
   worker.remembered.set(JSON.parse(line.toString()).method, line)
 }
 
-/** Where the holder of a lease did not offer what the worker may ask of others, the bus answers in its place. */
-function canAnswer(client: Client, { pool }: Worker, { needs }: WorkerRow): boolean {
-  if (needs === undefined || pool.spec.sharing !== 'lease') return true
-  const offers = client.introductions.get(pool.spec.id)?.offers
-  return offers !== undefined && Object.hasOwn(offers, needs)
+/** The worker was told that it may ask this, because the bus answers it for calls of the gateway (contract 13.16). */
+function isServed({ pool }: Worker, { needs }: WorkerRow): boolean {
+  const { offers } = pool.spec
+  return needs !== undefined && offers !== undefined && Object.hasOwn(offers, needs)
+}
+
+/** Whoever did not offer what the worker may ask of others is not asked: the bus answers in its place. */
+function canAnswer(client: Client, worker: Worker, row: WorkerRow): boolean {
+  const { sharing, id } = worker.pool.spec
+  const isOffered = isServed(worker, row)
+  if (row.needs === undefined || (isOffered && client.isExchange)) return true
+  if (sharing !== 'lease' && !(sharing === 'shared' && isOffered)) return true
+  const offers = client.introductions.get(id)?.offers
+  return offers !== undefined && Object.hasOwn(offers, row.needs)
 }
 
 /** A number as a string of the same digits, which is how some servers give an id back. */

@@ -11,10 +11,12 @@ import { FIELD, type Field } from '../wire/fields.ts'
 import type { ClientRow } from './dialect-table.ts'
 import type { Dialect } from './dialects.ts'
 import { ownMap, ownSet } from './empty.ts'
+import type { Asked, KeptSession } from './kept-session.ts'
 import { FIXED } from './limits.ts'
 import type { Client, Worker } from './peers.ts'
 import type { Route } from './route.ts'
 import type { Timer, Timers } from './timers.ts'
+import type { PoolTraffic } from './traffic.ts'
 import type { PoolId, SessionId } from './vocabulary.ts'
 
 export class Request {
@@ -42,6 +44,8 @@ export class Request {
   declare route: Route | undefined
   /** The gateway has it, and knows it by another id where its own may be respelled. */
   declare isAtGateway: boolean
+  /** An aggregate has it. */
+  declare isAtAggregate: boolean
   declare isOdd: boolean
   /** What its dialect says of its method. */
   declare row: ClientRow | undefined
@@ -64,8 +68,16 @@ export class Request {
   declare observed: number
   /** What it is told of as in the audit log, since when, and how it ended. */
   declare deed: { readonly method: string; readonly tool: string | undefined; readonly sinceMs: number } | undefined
+  /** Where it counts, and since when; 0: it is not counted. */
+  declare traffic: PoolTraffic | undefined
+  declare sinceMs: number
   declare poolId: PoolId | undefined
   declare outcome: string
+  /** The kept session in which it is a turn; that which it asks for; that which it changes, and how. */
+  declare kept: KeptSession | undefined
+  declare claimed: KeptSession | undefined
+  declare keptFor: KeptSession | undefined
+  declare wish: string | undefined
   /** Its answer lists tools, of which its client may see some. */
   declare hidesTools: boolean
   /** The bus's own: who is told of the answer, and whether the worker owes it to somebody who waits. */
@@ -99,6 +111,7 @@ Object.assign(Request.prototype, {
   timer: undefined,
   route: undefined,
   isAtGateway: false,
+  isAtAggregate: false,
   isOdd: false,
   row: undefined,
   dialect: undefined,
@@ -112,8 +125,14 @@ Object.assign(Request.prototype, {
   wantsLog: false,
   observed: 0,
   deed: undefined,
+  traffic: undefined,
+  sinceMs: 0,
   poolId: undefined,
   outcome: 'ok',
+  kept: undefined,
+  claimed: undefined,
+  keptFor: undefined,
+  wish: undefined,
   hidesTools: false,
   onAnswer: undefined,
   isAwaited: false,
@@ -134,6 +153,8 @@ export interface Question {
   /** The token under which the client may tell its progress. */
   token: IdKey | undefined
   observed: number
+  /** Where it may be put to others: what the agent asked. */
+  asked: Asked | undefined
 }
 
 /** An id by value as JSON. */
@@ -181,6 +202,7 @@ export class Owed {
       request.key = this.#makeAlias(clientKey, worker.outstanding)
     request.worker = worker
     worker.outstanding.set(request.key, request)
+    worker.requestCount++
     this.size++
   }
 
@@ -294,7 +316,13 @@ export class Owed {
     request.older = undefined
     request.newer = undefined
     client.pendingCount--
+    if (request.traffic !== undefined) this.#count(request, request.traffic)
     if (request.deed !== undefined) this.onEnded?.(request, client)
+  }
+
+  #count({ sinceMs, outcome }: Request, traffic: PoolTraffic): void {
+    const nowMs = this.#nowMs()
+    traffic.count(nowMs, nowMs - sinceMs, outcome !== 'ok')
   }
 
   // ---- questions ----
@@ -316,6 +344,7 @@ export class Owed {
       answerWhenGone: undefined,
       token: undefined,
       observed: 0,
+      asked: undefined,
     }
     client.questions = ownMap(client.questions).set(key, question)
     worker.questions.set(workerKey, question)

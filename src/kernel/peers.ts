@@ -11,18 +11,23 @@ import { IdTable } from '../wire/id-table.ts'
 import { Outbox } from '../wire/outbox.ts'
 import type { Dialect } from './dialects.ts'
 import { emptyMap, emptySet } from './empty.ts'
-import type { BusEvent, Facts } from './events.ts'
+import type { Again, BusEvent, Facts } from './events.ts'
+import type { Reason } from './faults.ts'
 import { Gate } from './gate.ts'
 import type { Bond, Introduction } from './introductions.ts'
+import type { LastEnd } from './last-end.ts'
 import type { WorkerState } from './lifecycle.ts'
 import type { Question, Request } from './owed.ts'
 import type { Pool } from './pools.ts'
 import type { PrincipalRow } from './principals.ts'
 import { Restarts } from './restarts.ts'
 import type { Identity } from './rights.ts'
+import type { Seat } from './seat.ts'
 import type { Session } from './sessions.ts'
 import type { Timer } from './timers.ts'
+import type { Via } from './via.ts'
 import {
+  type CallCause,
   type ClientId,
   type Door,
   LOCAL,
@@ -92,11 +97,15 @@ export class Client extends PeerBase {
   readonly isLocal: boolean
   /** The pool this connection was opened for (contract 6.3). */
   pool: PoolId | undefined
+  /** The chains of buses by which it has come; undefined: it is no bus, or says nothing of it (contract 11.6). */
+  vias: readonly Via[] | undefined
   state: 'open' | 'half-closed' | 'closing' | 'closed' = 'open'
   /** How long it is kept for what it is owed once it sends no more. */
   patience: Timer | undefined
   /** Its sessions, whatever their worker. */
   sessions = emptyMap<SessionId, Session>()
+  /** Its places in sessions that outlive their clients. */
+  seats = emptySet<Seat>()
   /** Sessions whose worker has ended. */
   lost = emptySet<SessionId>()
   /** Its unanswered requests, newest first. */
@@ -114,20 +123,46 @@ export class Client extends PeerBase {
   shown = emptyMap<PoolId, Dialect>()
   /** The workers that are its own, by pool (contract 6.7: isolated). */
   holdings = emptyMap<PoolId, Worker>()
+  /** Where it is served, by the pool whose workers are in several places (contract 14.3). */
+  places = emptyMap<PoolId, PoolId>()
   hasSpoken = false
   /** It has called the gateway. */
   isCaller = false
+  /** It answers calls: it is an agent itself. */
+  servesCalls = false
+  /** It uses an aggregate. */
+  usesAggregate = false
+  /** The ids of its last calls that have ended. */
+  endedCalls = emptySet<IdKey>()
   /** The worker that shall have its message, if it is ready. */
   prefer: WorkerId | undefined
   /** An exchange's: the connection for which it is. */
   behalf: Client | undefined
+  /** The call of an agent for which it calls another. */
+  readonly cause: CallCause | undefined
+  /** An internal client that speaks for its connection to one pool, and is told of faults as connections are. */
+  readonly isDelegate: boolean
 
-  constructor({ client, door, pool, isLocal }: Opening, maxLineBytes: number, maxQueueBytes: number) {
+  /** Its door is told who has its messages, and which answers are the bus's own. */
+  readonly carriesMessages: boolean
+  /** A task that it begins belongs to its principal. */
+  readonly isBrief: boolean
+  /** Where it only looks on, nobody is told. */
+  readonly isQuiet: boolean
+
+  constructor(opening: Opening, maxLineBytes: number, maxQueueBytes: number) {
     super(maxLineBytes, maxQueueBytes)
+    const { client, door, pool, isLocal, prefer } = opening
+    this.carriesMessages = opening.carriesMessages === true
+    this.isBrief = opening.isBrief === true
+    this.isQuiet = opening.isQuiet === true
+    this.prefer = prefer
+    this.cause = opening.cause
     this.id = client
     this.door = door
     this.pool = pool
     this.isLocal = isLocal === true
+    this.isDelegate = opening.isDelegate === true
   }
 
   /** Whose it is; what it does before that is proved is nobody's. */
@@ -135,11 +170,23 @@ export class Client extends PeerBase {
     return this.owner?.id ?? LOCAL
   }
 
-  /** An exchange of the gateway's, no connection: it has no sessions and is not counted. */
+  get isToldOfRoutes(): boolean {
+    return this.carriesMessages || this.isExchange
+  }
+
+  /** No connection: it has no sessions and is not counted. */
   get isInternal(): boolean {
     return this.door === 'internal'
   }
+
+  /** One exchange of the gateway's with a worker. */
+  get isExchange(): boolean {
+    return this.door === 'internal' && !this.isDelegate
+  }
 }
+
+/** Whoever may ask for a task: the client that began it, or its principal, where that client goes with its answer. */
+export type TaskOwner = Client | Principal
 
 export class Worker extends PeerBase {
   readonly kind = 'worker'
@@ -154,8 +201,14 @@ export class Worker extends PeerBase {
   hasOpened = false
   spawnedAtMs = 0
   /** Why it had to go, the first reason wins. */
-  ending: { readonly reason: 'worker_exited' | 'worker_stalled'; readonly detail: Record<string, unknown> } | undefined
+  ending: { readonly reason: Reason; readonly detail: Record<string, unknown> } | undefined
   endedCleanly = false
+  /** How the process before this one ended. */
+  lastEnd: LastEnd | undefined
+  /** When one that is parked is tried again; undefined: not by itself. */
+  retryAtMs: number | undefined
+  /** Requests that it was ever sent. */
+  requestCount = 0
   readonly outstanding: IdTable<Request>
   /** Requests whose client has gone, cancelled or timed out, and the bus's own, oldest first. */
   ownerless = new Set<Request>()
@@ -174,6 +227,8 @@ export class Worker extends PeerBase {
   isProven = false
   /** The client it belongs to: its only one, or the one that has the lease. */
   holder: Client | undefined
+  /** Its client has gone, and sessions of it are kept: it is nobody's, and not to be had (contract 12.6). */
+  isKept = false
   /** How far the bus's own handshake has come, and what the worker said to its first one. */
   greeting: 'none' | 'asked' | 'done' = 'none'
   welcome: Welcome | undefined
@@ -192,7 +247,7 @@ export class Worker extends PeerBase {
   /** Progress tokens of outstanding requests, as the worker knows them. */
   tokens = new Map<IdKey, Request>()
   /** Who started a task, was asked something, or lent a server; bounded, the oldest are forgotten. */
-  tasks = new Map<string, Client>()
+  tasks = new Map<string, TaskOwner>()
   /** Tasks that are not over, and the request whose progress token they go on using. */
   taskTokens = new Map<string, Request>()
   elicitations = new Map<string, Client>()
@@ -205,12 +260,14 @@ export class Worker extends PeerBase {
   level = -1
   /** It was ended because nobody needed it. */
   isAsleep = false
+  /** It ends because it is to start anew, whatever `restart` says. */
+  isWantedAnew = false
   /** It leaves its pool when it ends. */
   isDismissed = false
   lastActivityMs = 0
   lastError: string | undefined
-  /** Its command is not to be had; starting it again will not help. */
-  isHopeless = false
+  /** When it is worth starting it again; undefined: soon. */
+  again: Again | undefined
 
   constructor(id: WorkerId, pool: Pool, seed: number) {
     super(pool.spec.limits.maxInputBufferBytes, pool.spec.limits.maxOutputQueueBytes)
@@ -261,6 +318,7 @@ export class Worker extends PeerBase {
     this.hasOpened = false
     this.ending = undefined
     this.facts = undefined
+    this.again = undefined
     this.stuckMs = 0
     this.aliasesAll = false
     this.strayUntilMs = 0
@@ -272,6 +330,7 @@ export class Worker extends PeerBase {
     this.dialect = undefined
     this.awaitedCount = 0
     this.level = -1
+    this.isKept = false
     this.forget()
   }
 

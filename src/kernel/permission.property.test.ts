@@ -61,7 +61,7 @@ describe('9.19 a tool that was judged before', () => {
       expect(row.mayCall(git, 'push')).toBe(true)
       expect(row.mayCall(web, 'push')).toBe(false)
     }
-    row.adopt(rightsTo('web::push'))
+    row.adopt(rightsTo('web::push'), 0)
     expect(row.mayCall(git, 'push')).toBe(false)
     expect(row.mayCall(web, 'push')).toBe(true)
   })

@@ -7,8 +7,6 @@
  */
 import { type Envelope, SHAPE } from '../wire/envelope.ts'
 import { FIELD } from '../wire/fields.ts'
-import { hasKey, MemberCursor } from '../wire/json-array.ts'
-import { plainTextAt } from '../wire/recalled-texts.ts'
 import type { Client } from './peers.ts'
 import type { PrincipalRow } from './principals.ts'
 import type { Route } from './route.ts'
@@ -42,6 +40,8 @@ export class Permission {
   #mayUseTool(route: Route, row: PrincipalRow): boolean {
     if (row.rights.tools === undefined) return true
     const { line, pool, request } = route
+    // What it shows, and under which names, an aggregate knows alone (contract 13.6).
+    if (pool.spec.isAggregate) return true
     const use = this.#board.dialects.toolUseOf(line)
     if (use === 'listed' && request !== undefined) request.hidesTools = true
     if (use !== 'called') return true
@@ -68,16 +68,5 @@ export class Permission {
 
 /** Undefined: it names none, or nobody can tell which. */
 export function toolNamedBy(line: Envelope): string | undefined {
-  if (!line.has(FIELD.params)) return undefined
-  const { bytes } = line
-  let name: string | undefined
-  const member = new MemberCursor(bytes, line.startOf(FIELD.params), line.endOf(FIELD.params))
-  while (member.next()) {
-    if (!hasKey(bytes, member, 'name')) continue
-    const value: unknown =
-      plainTextAt(bytes, member.start, member.end) ?? JSON.parse(bytes.utf8Slice(member.start, member.end))
-    if (name !== undefined || typeof value !== 'string') return undefined
-    name = value
-  }
-  return name
+  return line.isRepeated(FIELD.name) ? undefined : line.text(FIELD.name)
 }

@@ -10,10 +10,15 @@ import type { Client } from './peers.ts'
 import type { Pool } from './pools.ts'
 import type { Route } from './route.ts'
 import type { Switchboard } from './switchboard.ts'
-import type { Addressing, PoolId } from './vocabulary.ts'
+import type { Addressing, BusSpec, PoolId } from './vocabulary.ts'
 
 export class PoolChoice {
   readonly #board: Switchboard
+  /** The only pool that lists name, as long as the configuration is this one. */
+  #soleOf: { readonly spec: BusSpec | undefined; readonly pool: Pool | undefined } = {
+    spec: undefined,
+    pool: undefined,
+  }
 
   constructor(board: Switchboard) {
     this.#board = board
@@ -28,25 +33,53 @@ export class PoolChoice {
   /** The pools that the client may know of. */
   namesFor({ owner }: Client): PoolId[] {
     const { pools } = this.#board.core
-    if (owner!.isUnbound) return [...pools.keys()]
-    return [...pools.values()].filter((pool) => owner!.mayUse(pool)).map(({ spec }) => spec.id)
+    return [...pools.values()].filter((pool) => isListed(pool) && owner!.mayUse(pool)).map(({ spec }) => spec.id)
   }
 
   #plain(route: Route): Pool | undefined {
     const { core } = this.#board
     const { client, line } = route
-    const named = line.has(FIELD.pool) ? line.text(FIELD.pool) : (client.pool ?? this.#defaultFor(client))
+    const said = line.has(FIELD.pool) ? line.text(FIELD.pool) : (client.pool ?? this.#defaultFor(client))
+    const named = said === undefined || core.spec.node === undefined ? said : this.#withoutOwnNode(said)
+    // Whoever names this node means its own workers.
+    if (named !== said) route.isLocated = true
     if (named !== undefined) {
-      if (!client.owner!.isUnbound && !this.#mayName(route, named)) return undefined
-      const pool = core.pools.get(named)
+      const pool = this.#find(client, named)
+      if (!client.owner!.isUnbound && !this.#mayName(route, pool?.spec.placeOf ?? named)) return undefined
+      // Whoever names a place means it.
+      if (pool?.spec.placeOf !== undefined) route.isLocated = true
       if (pool === undefined) this.#board.refuse(route, 'unknown_pool', { pool: named, pools: this.namesFor(client) })
       return pool
     }
-    if (core.pools.size === 1) for (const pool of core.pools.values()) return pool
+    const sole = this.#solePool
+    if (sole !== undefined) return sole
     const only = this.unnamedFor(client)
     if (only !== undefined) return core.pools.get(only)
     this.#board.refuse(route, 'pool_required', { pools: this.namesFor(client) })
     return undefined
+  }
+
+  /** What was brought here from another node goes no further (contract 14.2). */
+  #find(client: Client, name: PoolId): Pool | undefined {
+    const pool = this.#board.core.pools.get(name)
+    if (client.door !== 'cluster' || pool === undefined) return pool
+    return name === client.pool && !isImported(pool) ? pool : undefined
+  }
+
+  #withoutOwnNode(name: string): string {
+    const { spec, pools } = this.#board.core
+    const suffix = `@${spec.node}`
+    if (!name.endsWith(suffix)) return name
+    const own = pools.get(name.slice(0, -suffix.length))
+    return own === undefined || isImported(own) ? name : own.spec.id
+  }
+
+  get #solePool(): Pool | undefined {
+    const { pools, spec } = this.#board.core
+    if (this.#soleOf.spec === spec) return this.#soleOf.pool
+    const listed = [...pools.values()].filter(isListed)
+    this.#soleOf = { spec, pool: listed.length === 1 ? listed[0] : undefined }
+    return this.#soleOf.pool
   }
 
   /** Where its messages go that name no pool, if there is no doubt. */
@@ -99,4 +132,13 @@ export class PoolChoice {
     }
     return undefined
   }
+}
+
+function isListed({ spec }: Pool): boolean {
+  return spec.placeOf === undefined
+}
+
+/** All its workers are elsewhere. */
+function isImported({ spec }: Pool): boolean {
+  return spec.placeOf !== undefined || (spec.isPlaced === true && spec.maxInstances === 0 && spec.isAggregate !== true)
 }

@@ -8,6 +8,7 @@
 import type { Dialect, Dialects } from './dialects.ts'
 import type { Client, Worker } from './peers.ts'
 import type { PrincipalRow } from './principals.ts'
+import type { Via } from './via.ts'
 import type { PoolSpec } from './vocabulary.ts'
 import { WaitingLine } from './waiting.ts'
 
@@ -22,9 +23,13 @@ export class Pool {
   readonly branches = new Set<Pool>()
   /** Who uses a branch: it ends with the last of them. */
   readonly clients = new Set<Client>()
+  /** Clients that came through other buses, where the workers lead on (contract 11.6). */
+  readonly guests = new Map<Client, readonly Via[]>()
   /** Messages for which no worker was ready, and those that wait for a lease. */
   readonly waiting: WaitingLine
   readonly leases: WaitingLine
+  /** Those that wait to be told their place. */
+  readonly seekers: WaitingLine
   /** Its configuration is gone or has changed: only what is bound to its workers still reaches them. */
   isRetired = false
   /** What its workers speak: said by the configuration, or proved by one of them; never mixed. */
@@ -48,6 +53,7 @@ export class Pool {
     this.dialect = this.isFixed ? candidates[0] : candidates.find(({ table }) => table.era === spec.era)
     this.waiting = new WaitingLine(spec.limits.maxOutputQueueBytes)
     this.leases = new WaitingLine(spec.limits.maxOutputQueueBytes)
+    this.seekers = new WaitingLine(spec.limits.maxOutputQueueBytes)
   }
 
   /** The next ready worker that is nobody's own, round-robin (contract 6.1). */
@@ -55,7 +61,7 @@ export class Pool {
     const { workers } = this
     for (let tried = 0; tried < workers.length; tried++) {
       const worker = workers[this.#turn++ % workers.length]!
-      if (worker.isReady && worker.holder === undefined && mayServe(worker)) return worker
+      if (worker.isReady && worker.holder === undefined && !worker.isKept && mayServe(worker)) return worker
     }
     return undefined
   }
@@ -70,6 +76,18 @@ export class Pool {
   /** Its workers are started for those who come, as far as `max_instances` allows. */
   get isStaffedOnDemand(): boolean {
     return this.owner !== undefined || this.spec.sharing === 'isolated'
+  }
+
+  /** How many workers could take one more client now, started for it or not (contract 14.3). */
+  get openings(): number {
+    const { isAggregate, isLazy, sharing, maxInstances } = this.spec
+    if (isAggregate === true) return 1
+    let count = sharing === 'isolated' ? Math.max(0, maxInstances - this.workers.length) : 0
+    for (const { isReady, holder, isKept, state } of this.workers) {
+      if (isReady && !isKept && (holder === undefined || sharing === 'lease')) count++
+      else if (isLazy === true && state === 'stopped') count++
+    }
+    return count
   }
 
   /** The pool with all its branches: their workers are counted together. */

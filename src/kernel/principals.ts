@@ -13,6 +13,8 @@ import type { PoolId, Principal } from './vocabulary.ts'
 
 export class PrincipalRow {
   readonly id: Principal
+  /** By which its row is found. */
+  readonly key: string
   /** Whose rights and environment it has. */
   readonly name: string
   readonly clients = new Set<Client>()
@@ -29,13 +31,15 @@ export class PrincipalRow {
   #left: number
   #leftAtMs: number
 
-  constructor({ principal, name, rights }: Identity, nowMs: number) {
+  constructor(identity: Identity, nowMs: number) {
+    const { principal, name, rights } = identity
     this.id = principal
+    this.key = keyOf(identity)
     this.name = name
     this.#rights = rights
     this.#left = rights.rate?.count ?? 0
     this.#leftAtMs = nowMs
-    this.adopt(rights)
+    this.adopt(rights, nowMs)
   }
 
   get rights(): Rights {
@@ -47,16 +51,23 @@ export class PrincipalRow {
     return this.#isUnbound
   }
 
-  adopt(rights: Rights): void {
-    // Who had no bound has used nothing of it.
-    if (this.#rights.rate === undefined) this.#left = rights.rate?.count ?? 0
+  adopt(rights: Rights, nowMs: number): void {
+    this.#changeRate(this.#rights.rate, rights.rate, nowMs)
     this.#rights = rights
     this.#verdicts = new WeakMap()
     this.#toolVerdicts = new WeakMap()
     const { role, pools, tools, rate, maxPending, environmentFor } = rights
     const isBounded = (tools ?? rate ?? maxPending ?? environmentFor) !== undefined
     this.#isUnbound = role !== 'observer' && pools.includes('*') && !isBounded
-    if (rate !== undefined) this.#left = Math.min(this.#left, rate.count)
+  }
+
+  /** What was used stays used: a bucket that grows has the more in it, one that shrinks is full at the most. */
+  #changeRate(before: Rights['rate'], rate: Rights['rate'], nowMs: number): void {
+    if (rate === undefined) return
+    if (before !== undefined) this.#refill(before, nowMs)
+    const gained = before === undefined ? rate.count : Math.max(0, rate.count - before.count)
+    this.#left = Math.min(this.#left + gained, rate.count)
+    this.#leftAtMs = nowMs
   }
 
   /** Workers that are started for it in this pool have variables of its own. */
@@ -71,7 +82,7 @@ export class PrincipalRow {
   mayUse(pool: Pool): boolean {
     const known = this.#verdicts.get(pool)
     if (known !== undefined) return known
-    const verdict = this.mayName(pool.spec.id)
+    const verdict = this.mayName(pool.spec.placeOf ?? pool.spec.id)
     this.#verdicts.set(pool, verdict)
     return verdict
   }
@@ -81,7 +92,7 @@ export class PrincipalRow {
     let verdicts = this.#toolVerdicts.get(pool)
     const known = verdicts?.get(tool)
     if (known !== undefined) return known
-    const verdict = mayUseTool(this.#rights, pool.spec.id, tool)
+    const verdict = mayUseTool(this.#rights, pool.spec.placeOf ?? pool.spec.id, tool)
     if (verdicts === undefined || verdicts.size >= FIXED.maxToolVerdicts) {
       verdicts = new Map()
       this.#toolVerdicts.set(pool, verdicts)
@@ -146,7 +157,7 @@ export class Principals {
     if (client.owner !== row && maxConnections !== undefined && row.clients.size >= maxConnections) return false
     // Whoever shows a fresh credential of its own does not go first: the row would be forgotten, and its bounds with it.
     if (client.owner !== row) this.leave(client)
-    row.adopt(identity.rights)
+    row.adopt(identity.rights, this.#nowMs())
     row.clients.add(client)
     this.#absent.delete(row)
     client.owner = row
@@ -157,20 +168,24 @@ export class Principals {
   leave(client: Client): void {
     const row = client.owner
     if (row === undefined || !row.clients.delete(client) || row.clients.size > 0 || row === this.local) return
-    if (row.isRested(this.#nowMs())) return void this.#rows.delete(row.id)
+    if (row.isRested(this.#nowMs())) return void this.#rows.delete(row.key)
     this.#absent.add(row)
     for (const oldest of this.#absent) {
       if (this.#absent.size <= FIXED.maxAbsentPrincipals && !oldest.isRested(this.#nowMs())) break
       this.#absent.delete(oldest)
-      this.#rows.delete(oldest.id)
+      this.#rows.delete(oldest.key)
     }
   }
 
   #rowOf(identity: Identity): PrincipalRow {
-    const known = this.#rows.get(identity.principal)
+    const known = this.#rows.get(keyOf(identity))
     if (known !== undefined) return known
     const row = new PrincipalRow(identity, this.#nowMs())
-    this.#rows.set(row.id, row)
+    this.#rows.set(row.key, row)
     return row
   }
+}
+
+function keyOf({ principal, apart }: Identity): string {
+  return apart === undefined ? principal : `${principal} ${apart}`
 }

@@ -20,6 +20,8 @@ export function isBusMethod(method: string): method is BusMethod {
 }
 
 export interface ToolRights {
+  /** What was judged elsewhere: both must allow it. */
+  readonly also?: ToolRights
   /** Left out: all that are not denied. */
   readonly allow?: readonly string[]
   readonly deny?: readonly string[]
@@ -49,6 +51,8 @@ export interface Identity {
   /** How it was proved. */
   readonly via: string
   readonly rights: Rights
+  /** It was judged elsewhere: what it may do here is not what it may do otherwise (contract 14.9). */
+  readonly apart?: string
   /** When its credential ends, as it is told. */
   readonly expires?: string
 }
@@ -66,10 +70,21 @@ export function mayUsePool({ pools }: Rights, pool: string): boolean {
 }
 
 /** A pattern with `::` means the tool of a pool, one without it a tool of any pool; `deny` wins. */
-export function mayUseTool({ tools }: Rights, pool: string, tool: string): boolean {
+export function mayUseTool(rights: Rights, pool: string, tool: string): boolean {
+  return mayUseToolAs(rights, [{ pool, tool }])
+}
+
+/** The same for a tool that is known by several names: a deny of any of them counts, and so does an allow. */
+export function mayUseToolAs({ tools }: Rights, names: readonly { pool: string; tool: string }[]): boolean {
   if (tools === undefined) return true
-  const isMeant = (pattern: string): boolean => matches(pattern, pattern.includes('::') ? `${pool}::${tool}` : tool)
-  return !(tools.deny ?? []).some(isMeant) && (tools.allow ?? ['*']).some(isMeant)
+  const isMeant = (pattern: string): boolean => names.some((name) => isToolMeant(pattern, name))
+  const isAllowed = ({ allow = ['*'], deny = [], also }: ToolRights): boolean =>
+    !deny.some(isMeant) && allow.some(isMeant) && (also === undefined || isAllowed(also))
+  return isAllowed(tools)
+}
+
+function isToolMeant(pattern: string, { pool, tool }: { pool: string; tool: string }): boolean {
+  return matches(pattern, pattern.includes('::') ? `${pool}::${tool}` : tool)
 }
 
 export function matchesAny(patterns: readonly string[], name: string): boolean {

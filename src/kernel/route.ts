@@ -33,6 +33,12 @@ export class Route {
   declare introducedBy: Introduction | undefined
   /** The pools in whose place this one serves. */
   declare passed: readonly Pool[]
+  /** Its place is known, or was named by its client. */
+  declare isLocated: boolean
+  /** Its client has named a pool, of which this is a place. */
+  declare isPlaced: boolean
+  /** The pools in which the session may live that the bus is asked about (contract 14.6). */
+  declare homes: readonly Pool[] | undefined
   /** The worker that it was promised while it waited, and its process. */
   declare worker: Worker | undefined
   declare generation: number
@@ -72,6 +78,9 @@ Object.assign(Route.prototype, {
   row: undefined,
   introducedBy: undefined,
   passed: NONE,
+  isLocated: false,
+  isPlaced: false,
+  homes: undefined,
   worker: undefined,
   generation: 0,
   place: undefined,

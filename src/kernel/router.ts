@@ -10,18 +10,20 @@ import { BAD_PARAMS_SESSION, Envelope, SHAPE } from '../wire/envelope.ts'
 import { FIELD } from '../wire/fields.ts'
 import { isBlank } from '../wire/json-text.ts'
 import { idSeenIn } from '../wire/leading-id.ts'
-import { isForBus } from '../wire/method-names.ts'
+import { hasNamespace, isForBus } from '../wire/method-names.ts'
 import { type Edit, replace } from '../wire/splice.ts'
 import { Admission } from './admission.ts'
 import { Assignment } from './assignment.ts'
 import { Calls } from './calls.ts'
 import { Departures } from './departures.ts'
+import { mayBeFar } from './far-sessions.ts'
 import { Inbound } from './inbound.ts'
 import { FIXED } from './limits.ts'
 import { Outbound } from './outbound.ts'
 import type { Client, Peer, Worker } from './peers.ts'
 import type { Pool } from './pools.ts'
 import { BUS_METHODS, isBusMethod, type Role } from './rights.ts'
+import { isSessionMethod, type SessionMethod, SessionMethods } from './session-methods.ts'
 import { SharedDuties } from './shared-duties.ts'
 import { about } from './supervisor.ts'
 import type { Switchboard } from './switchboard.ts'
@@ -33,6 +35,7 @@ export class Router {
   readonly #inbound: Inbound
   readonly #duties: SharedDuties
   readonly #outbound: Outbound
+  readonly #sessionMethods: SessionMethods
   readonly calls: Calls
   readonly departures: Departures
   readonly admission: Admission
@@ -46,6 +49,7 @@ export class Router {
     this.#duties = new SharedDuties(board)
     this.#inbound = new Inbound(board, this.#duties)
     this.#outbound = new Outbound(board)
+    this.#sessionMethods = new SessionMethods(board)
     this.departures = new Departures(board)
     this.admission = new Admission(board, this.#inbound.poolChoice, this.departures)
     board.assignment = new Assignment(board)
@@ -62,6 +66,7 @@ export class Router {
     if (peer.kind === 'client') this.#fromClient(peer, line)
     else this.#fromWorker(peer, line)
     this.#depth--
+    line.release()
   }
 
   /** The line was longer than allowed; what was seen of it may tell its id (contract 8.2). */
@@ -116,17 +121,37 @@ export class Router {
       return this.admission.takeFirst(client, line)
     }
     if (shape === SHAPE.notJson) return this.#board.closeFor(client, 'not_json', 'null')
+    if (shape === SHAPE.bad && client.servesCalls && this.calls.isLoose(line))
+      return this.calls.takeAnswer(client, line)
     if (shape === SHAPE.bad) return this.#board.closeFor(client, 'bad_envelope', line.idSpelling(), line.problem)
     const isFirst = !client.hasSpoken
     client.hasSpoken = true
     if (shape === SHAPE.response) return this.#takeAnswer(client, line)
     if (line.hasBadParamsSession)
       return this.#board.closeFor(client, 'bad_envelope', line.idSpelling(), BAD_PARAMS_SESSION)
-    if (client.isInternal) return this.#inbound.take(client, line)
+    if (client.isInternal) return this.#inbound.take(client, line, this.#farPool(client))
     if (isForBus(line)) return this.#takeBusMethod(client, line, isFirst)
     if (client.isCaller && shape !== SHAPE.request && this.calls.takeCancel(client, line)) return
+    if (core.spec.farAgents !== undefined && this.#callFar(client, line)) return
     if (this.calls.isAgentNamed(line)) return this.#call(client, line)
     this.#inbound.take(client, line)
+  }
+
+  /** An agent that only other nodes have is called there, whose gateway it is (contract 14.10): one hop, no further. */
+  #callFar(client: Client, line: Envelope): boolean {
+    const { spec, pools } = this.#board.core
+    if (client.door === 'cluster' || !hasNamespace(line)) return false
+    const [agent] = line.text(FIELD.method)!.split('::', 1)
+    const pool = pools.get(spec.farAgents!.get(agent!) ?? '')
+    if (pool === undefined) return false
+    if (client.owner!.isUnbound || this.#inbound.permission.mayCall(client, line))
+      this.#inbound.take(client, line, pool)
+    return true
+  }
+
+  /** Through which an agent is reached that an agent of this node calls (contract 14.10). */
+  #farPool({ cause, pool }: Client): Pool | undefined {
+    return cause === undefined ? undefined : this.#board.core.pools.get(pool!)
   }
 
   #call(client: Client, line: Envelope): void {
@@ -157,6 +182,8 @@ export class Router {
     const { core } = this.#board
     const method = line.text(FIELD.method)!
     if (method === 'bus::open' && this.admission.open(client, line, isFirst)) return
+    const isKnown = isSessionMethod(method) && (this.#board.kept.isOn || mayBeFar(client, core.spec))
+    if (isKnown) return this.#takeSessionMethod(client, line, method)
     if (core.spec.hasAccess && line.shape === SHAPE.request && this.#takeAccessMethod(client, line, method)) return
     if (method !== 'bus::open' && this.calls.isOn) return this.#call(client, line)
     this.#refuseMethod(client, line, method)
@@ -180,6 +207,18 @@ export class Router {
     return true
   }
 
+  /** What is asked of sessions that outlive their clients (contract 12.19, 12.20). */
+  #takeSessionMethod(client: Client, line: Envelope, method: SessionMethod): void {
+    const { core, audit } = this.#board
+    if (line.shape !== SHAPE.request) return core.drop('unknown_method')
+    if (!this.#inbound.mayAsk(client, line)) return
+    const request = core.owed.accept(line, client)
+    if (core.spec.hasAudit) audit.beginCall(request, line)
+    if (method === 'bus::sessions.list' && mayBeFar(client, core.spec))
+      this.#board.places.gather(request, line, undefined)
+    else this.#sessionMethods.serve(method, request, line)
+  }
+
   #refuseMethod(client: Client, line: Envelope, method: string): void {
     if (line.shape === SHAPE.request) this.#board.fail(client, line.idSpelling(), 'unknown_method', { method })
     else this.#board.core.drop('unknown_method')
@@ -191,8 +230,14 @@ export class Router {
     const key = line.key(FIELD.id)
     if (key === undefined) return core.drop('null_id_error')
     const question = client.questions.get(key)
-    if (question === undefined) return core.drop(client.unwanted.delete(key) ? 'late_answer' : 'unasked_answer')
+    if (question === undefined) {
+      if (client.unwanted.delete(key)) return core.drop('late_answer')
+      if (client.servesCalls) this.calls.takeAnswer(client, line)
+      if (client.usesAggregate) this.#board.aggregates.takeAnswer(client, line)
+      return client.servesCalls || client.usesAggregate ? undefined : core.drop('unasked_answer')
+    }
     core.owed.settleQuestion(question)
+    if (question.asked !== undefined) this.#board.kept.questions.answered(question, line)
     observation.settled(question, line)
     const { worker } = question
     if (worker.generation !== question.generation || !worker.isAlive) return core.drop('late_answer')
@@ -216,7 +261,8 @@ export class Router {
     this.#board.core.totals.linesFromWorkers++
     if (shape === SHAPE.response) return this.#outbound.deliverAnswer(worker, line)
     if (shape === SHAPE.request || shape === SHAPE.notification) {
-      if (this.calls.isOn && this.calls.isNamed(line)) return this.calls.takeFromWorker(worker, line)
+      if (this.calls.isOn && !isElsewhere(worker) && this.calls.isNamed(line))
+        return this.calls.takeFromWorker(worker, line)
       return this.#outbound.deliverCall(worker, line)
     }
     if (shape === SHAPE.bad && this.calls.isLoose(line) && this.#outbound.deliverLoose(worker, line)) return
@@ -236,6 +282,11 @@ export class Router {
   get owedCount(): number {
     let owed = 0
     for (const client of this.#board.core.everyClient()) owed += client.pendingCount
-    return owed
+    return owed + this.#board.kept.detachedTurns
   }
+}
+
+/** What comes from another node has been judged there: nothing of it is a call of ours. */
+function isElsewhere({ pool }: Worker): boolean {
+  return pool.spec.placeOf !== undefined
 }

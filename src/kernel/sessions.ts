@@ -7,6 +7,7 @@
  */
 import type { Core } from './core.ts'
 import { ownMap, ownSet } from './empty.ts'
+import type { KeptSession } from './kept-session.ts'
 import type { Request } from './owed.ts'
 import type { Client, Worker } from './peers.ts'
 import type { Principal, SessionId } from './vocabulary.ts'
@@ -16,10 +17,11 @@ export interface Session {
   readonly id: SessionId
   /** As its worker knows it: the same, but where names are made different (`session-names.ts`). */
   readonly idAtWorker: SessionId
-  /** Whose it is, who drives it (nobody, for a while, where sessions outlive their clients), and who looks on. */
+  /** Whose it is, and who drives it: nobody, for a while, where sessions outlive their clients. */
   readonly principal: Principal
-  readonly driver: Client | undefined
-  readonly observers: ReadonlySet<Client> | undefined
+  driver: Client | undefined
+  /** Where it may outlive its clients: what is known of it beyond them. */
+  kept: KeptSession | undefined
   readonly worker: Worker
   /** A turn has begun in it; whether it is over, not every protocol tells. */
   hadTurn: boolean
@@ -35,7 +37,7 @@ export class Sessions {
       idAtWorker,
       principal: client.principal,
       driver: client,
-      observers: undefined,
+      kept: undefined,
       worker,
       hadTurn: false,
     }

@@ -6,13 +6,15 @@
  */
 import type { Core } from './core.ts'
 import type { Dialects } from './dialects.ts'
-import type { Facts } from './events.ts'
+import type { Again, BusEvent, Facts } from './events.ts'
 import type { Flow } from './flow.ts'
+import { sayParked } from './last-end.ts'
 import { type Act, LIFECYCLE, type WorkerEvent } from './lifecycle.ts'
 import { FIXED } from './limits.ts'
 import { Worker } from './peers.ts'
 import { Pool } from './pools.ts'
 import type { PrincipalRow } from './principals.ts'
+import { viasOf } from './via.ts'
 import type { PoolSpec, WorkerId } from './vocabulary.ts'
 
 /** What the rest of the kernel does when a worker comes or goes. */
@@ -26,6 +28,8 @@ export interface WorkerNews {
   /** None of the pool's workers is to be expected. */
   poolEmptied(pool: Pool): void
 }
+
+type Ending = Pick<Extract<BusEvent, { type: 'worker-ended' }>, 'isClean' | 'how' | 'again' | 'reason'>
 
 export class Supervisor {
   readonly #core: Core
@@ -127,20 +131,24 @@ export class Supervisor {
     this.#news.workerSpawned(worker)
   }
 
-  failed(worker: Worker, why: string, isFinal: boolean): void {
+  failed(worker: Worker, why: string, again: Again | undefined): void {
     worker.lastError = why
-    worker.isHopeless = isFinal
+    worker.again = again
     worker.facts = undefined
     worker.ending ??= { reason: 'worker_exited', detail: { why } }
     this.#core.log('error', `worker cannot be started: ${why}`, about(worker))
     this.step(worker, 'failed')
   }
 
-  ended(worker: Worker, isClean: boolean, how: Facts): void {
+  ended(worker: Worker, { isClean, how, again, reason = 'worker_exited' }: Ending): void {
+    // Whoever was refused is ended by the bus: why is known.
+    if (typeof how['why'] === 'string' && worker.again === undefined) worker.lastError = how['why']
+    worker.again ??= again
     worker.facts = undefined
     worker.endedCleanly = isClean
-    worker.ending ??= { reason: 'worker_exited', detail: { ...how } }
-    const level = this.#core.phase === 'running' && worker.state !== 'stopping' ? 'warn' : 'info'
+    worker.ending ??= { reason, detail: { ...how } }
+    const isExpected = this.#core.phase !== 'running' || worker.state === 'stopping' || isElsewhere(worker)
+    const level = isExpected ? levelFor(worker) : 'warn'
     this.#core.log(level, 'worker exited', { ...about(worker), ...how })
     this.step(worker, 'exited')
   }
@@ -175,6 +183,17 @@ export class Supervisor {
     this.#flow.forget(worker)
   }
 
+  /** It is to start anew because somebody says so: what it owes is answered once it has gone (contract 15.18). */
+  restart(worker: Worker): void {
+    if (worker.pool.isRetired || worker.isDismissed || this.#core.phase !== 'running') return
+    this.#core.log('info', 'worker restarts, as it was told to', about(worker))
+    worker.isWantedAnew = worker.isAlive
+    if (worker.isAlive) return this.step(worker, 'stop')
+    worker.again = undefined
+    worker.lastError = undefined
+    this.step(worker, 'retry')
+  }
+
   /** All of a pool's workers end when nothing is bound to them any more (contract 7.5). */
   retirePool(pool: Pool): void {
     pool.isRetired = true
@@ -197,6 +216,14 @@ export class Supervisor {
     this.step(worker, 'stop')
   }
 
+  /** An upstream does not want us any more: soon it would be the same. */
+  refused(worker: Worker, why: string): void {
+    if (!worker.isAlive) return
+    worker.again = 'later'
+    worker.lastError = why
+    this.endBroken(worker, 'worker_exited', { why })
+  }
+
   #spawn(worker: Worker): void {
     const { spec, owner } = worker.pool
     worker.renew()
@@ -209,6 +236,7 @@ export class Supervisor {
       pool: spec.id,
       revision: spec.revision,
       ...(owner === undefined ? {} : { principal: owner.name }),
+      ...(worker.pool.guests.size === 0 ? {} : { vias: viasOf(worker.pool) }),
     })
     // 0: it may take for ever.
     if (spec.startTimeoutMs === 0) return
@@ -219,7 +247,8 @@ export class Supervisor {
   }
 
   #open(worker: Worker): void {
-    this.#core.log('info', 'worker ready', { ...about(worker), ...worker.facts })
+    worker.lastError = undefined
+    this.#core.log(levelFor(worker), 'worker ready', { ...about(worker), ...worker.facts })
     this.#watchForHang(worker)
     this.#watchForIdleness(worker)
     this.#news.workerOpened(worker)
@@ -289,6 +318,7 @@ export class Supervisor {
     this.#core.actions.push({ do: 'close-worker', worker: worker.id, generation: worker.generation, how: 'clear' })
     this.#news.workerEnded(worker)
     this.#flow.forget(worker)
+    if (worker.ending !== undefined) worker.lastEnd = { atMs: this.#core.nowMs, ...worker.ending }
     worker.restarts.lived(this.#core.nowMs - worker.spawnedAtMs)
     this.step(worker, this.#fate(worker))
   }
@@ -296,12 +326,16 @@ export class Supervisor {
   #fate(worker: Worker): 'revive' | 'park' | 'rest' {
     const { restart, limits, isLazy } = worker.pool.spec
     if (this.#core.phase !== 'running' || worker.pool.isRetired || worker.isDismissed) return 'rest'
+    if (worker.isWantedAnew) {
+      worker.isWantedAnew = false
+      return 'revive'
+    }
     const hasRoom = worker.restarts.roomAtMs(limits, this.#core.nowMs) <= this.#core.nowMs
     // At rest it is woken by the next message, so without room it must not rest, whatever `restart` says.
     if (isLazy) return worker.isAsleep || hasRoom ? 'rest' : 'park'
-    if (worker.isHopeless) return 'park'
+    if (worker.again === 'never') return 'park'
     if (restart === 'never' || (restart === 'on-failure' && worker.endedCleanly)) return 'rest'
-    return hasRoom ? 'revive' : 'park'
+    return hasRoom && worker.again === undefined ? 'revive' : 'park'
   }
 
   #wait(worker: Worker): void {
@@ -311,11 +345,9 @@ export class Supervisor {
     if (isParked) {
       const seconds = Math.ceil(delayMs / 1000)
       const until = Number.isFinite(delayMs) ? `, next try in ${seconds} s` : ''
-      this.#core.log(
-        'error',
-        `worker is parked: ${worker.isHopeless ? worker.lastError : 'it keeps ending (max_restarts)'}${until}`,
-        about(worker),
-      )
+      worker.retryAtMs = Number.isFinite(delayMs) ? nowMs + delayMs : undefined
+      if (worker.again === undefined) worker.lastError = sayParked(worker)
+      this.#core.log('error', `worker is parked: ${worker.lastError}${until}`, about(worker))
       this.#maybeEmptied(worker.pool)
     } else {
       this.#core.log('info', `worker restarts in ${delayMs} ms`, about(worker))
@@ -333,12 +365,14 @@ export class Supervisor {
   }
 
   #parkedMs(worker: Worker): number {
-    if (worker.isHopeless) return Number.POSITIVE_INFINITY
-    return worker.restarts.roomAtMs(worker.pool.spec.limits, this.#core.nowMs) - this.#core.nowMs
+    const { limits } = worker.pool.spec
+    if (worker.again === 'never') return Number.POSITIVE_INFINITY
+    const roomMs = worker.restarts.roomAtMs(limits, this.#core.nowMs) - this.#core.nowMs
+    return worker.again === 'later' ? Math.max(roomMs, limits.restartWindowMs) : roomMs
   }
 
   #leave(worker: Worker): void {
-    this.#core.log('info', 'worker stopped', about(worker))
+    this.#core.log(levelFor(worker), 'worker stopped', about(worker))
     const { pool } = worker
     if (pool.isRetired || worker.isDismissed) {
       this.#vacate(worker)
@@ -366,6 +400,16 @@ export class Supervisor {
 /** Nobody has a session there, is owed anything by it, or owes it an answer. */
 function isIdle({ sessions, outstanding, ownerless, questions, lobby }: Worker): boolean {
   return sessions.size === 0 && outstanding.size === ownerless.size && questions.size === 0 && lobby.isEmpty
+}
+
+/** Its source tells of what becomes of the place where it is. */
+function isElsewhere({ pool }: Worker): boolean {
+  return pool.spec.placeOf !== undefined
+}
+
+/** At other places there is a worker for each client that comes. */
+function levelFor(worker: Worker): 'info' | 'debug' {
+  return isElsewhere(worker) ? 'debug' : 'info'
 }
 
 export function about(worker: Worker): Record<string, unknown> {

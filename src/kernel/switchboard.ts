@@ -6,18 +6,22 @@
 import type { Envelope } from '../wire/envelope.ts'
 import { FIELD } from '../wire/fields.ts'
 import { cut, type Edit, replace } from '../wire/splice.ts'
+import { Aggregates } from './aggregates.ts'
 import type { Assignment } from './assignment.ts'
 import { Audit } from './audit.ts'
 import type { Core } from './core.ts'
 import type { DialectTable } from './dialect-table.ts'
 import type { Dialects } from './dialects.ts'
+import { FarSessions } from './far-sessions.ts'
 import { FAULTS, faultLine, faultOf, type Reason } from './faults.ts'
 import type { Flow } from './flow.ts'
 import { Handshakes } from './handshakes.ts'
+import { Kept } from './kept.ts'
 import { FIXED } from './limits.ts'
 import { Observation } from './observation.ts'
 import { type Request, spell } from './owed.ts'
 import type { Client, Peer, Worker } from './peers.ts'
+import { Places } from './places.ts'
 import type { Route } from './route.ts'
 import type { Supervisor } from './supervisor.ts'
 import type { SessionId } from './vocabulary.ts'
@@ -48,10 +52,14 @@ export class Switchboard {
   readonly audit: Audit
   readonly waiting = new Waiting(this)
   readonly handshakes = new Handshakes(this)
+  readonly aggregates = new Aggregates(this)
+  readonly kept = new Kept(this)
+  readonly places = new Places(this)
+  readonly farSessions = new FarSessions(this)
   supervisor!: Supervisor
   assignment!: Assignment
   /** Lets a message go on that has waited. */
-  router!: { proceed(route: Route): void }
+  router!: { proceed(route: Route): void; enter(route: Route): void }
 
   constructor(core: Core, flow: Flow, host: RouterHost, dialects: Dialects) {
     this.core = core
@@ -109,9 +117,9 @@ export class Switchboard {
     this.core.owed.send(request, line, worker)
   }
 
-  /** An exchange of the gateway's is on its way; it is not sent to a worker that does not read (spec N14). */
-  mayExchange(client: Client, worker: Worker, request: Request | undefined): boolean {
-    if (!worker.outbox.isFull) {
+  /** Whose message is told to be on its way; an exchange of the gateway's is not sent to a worker that does not read (spec N14). */
+  mayTell(client: Client, worker: Worker, request: Request | undefined): boolean {
+    if (client.carriesMessages || !worker.outbox.isFull) {
       this.core.actions.push({ do: 'routed', client: client.id, worker: worker.id, generation: worker.generation })
       return true
     }
@@ -144,12 +152,19 @@ export class Switchboard {
     if (request.observed !== 0) this.observation.failed(request, faultOf(reason, detail))
     this.fail(client, request.idSpelling, reason, detail)
     if (route !== undefined) this.waiting.withdraw(route)
+    this.giveUpKept(request, reason)
+  }
+
+  /** A kept session waits for the request no more. */
+  giveUpKept(request: Request, reason: Reason): void {
+    if (request.kept !== undefined) this.kept.turns.failed(request, reason)
+    if (request.claimed !== undefined) this.kept.claims.abandon(request)
   }
 
   fail(client: Client, idSpelling: string, reason: Reason, detail?: Detail): void {
     this.core.countRefusal(reason)
-    if (client.isInternal) return this.failExchange(client, reason, detail)
-    this.flow.sendLine(client, faultLine(idSpelling, reason, detail))
+    if (client.isExchange) return this.failExchange(client, reason, detail)
+    this.flow.sendFault(client, idSpelling, reason, detail)
     if (client.state === 'half-closed') this.host.maybeFinish(client)
   }
 
@@ -168,6 +183,13 @@ export class Switchboard {
     if (client.state === 'half-closed') this.host.maybeFinish(client)
   }
 
+  /** The worker's own answer has ended the request, and is not what its client gets. */
+  answerSettled({ client, idSpelling }: Request, outcome: string): void {
+    if (client === undefined) return
+    this.flow.sendLine(client, Buffer.from(`{"jsonrpc":"2.0","id":${idSpelling},${outcome}}\n`))
+    if (client.state === 'half-closed') this.host.maybeFinish(client)
+  }
+
   answerQuestion(worker: Worker, idSpelling: string, result: string): void {
     this.flow.sendLine(worker, Buffer.from(`{"jsonrpc":"2.0","id":${idSpelling},"result":${result}}\n`))
   }
@@ -180,9 +202,9 @@ export class Switchboard {
   /** What a peer did wrong ends its connection; an exchange only hears of it, for it speaks for somebody else. */
   closeFor(client: Client, reason: Reason, idSpelling: string, problem?: string): void {
     this.core.countRefusal(reason)
-    if (client.isInternal) return this.failExchange(client, reason, problem === undefined ? undefined : { problem })
+    if (client.isExchange) return this.failExchange(client, reason, problem === undefined ? undefined : { problem })
     this.core.log('warn', `client closed: ${problem ?? FAULTS[reason].message}`, { client: client.id, reason })
-    this.flow.sendLine(client, faultLine(idSpelling, reason, problem === undefined ? undefined : { problem }))
+    this.flow.sendFault(client, idSpelling, reason, problem === undefined ? undefined : { problem })
     this.host.closeClient(client)
   }
 

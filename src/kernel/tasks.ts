@@ -6,14 +6,24 @@
  */
 import { FIXED } from './limits.ts'
 import type { Request } from './owed.ts'
-import type { Client, Worker } from './peers.ts'
+import type { Client, TaskOwner, Worker } from './peers.ts'
+
+export function taskOwnerOf(client: Client): TaskOwner {
+  return client.isBrief ? client.principal : client
+}
+
+/** The client that hears of the task. */
+export function taskClientOf(worker: Worker, taskId: string): Client | undefined {
+  const owner = worker.tasks.get(taskId)
+  return typeof owner === 'string' ? undefined : owner
+}
 
 /** The answer to `request` announces the task. */
 export function beginTask(worker: Worker, taskId: string, client: Client, request: Request): void {
   if (worker.tasks.has(taskId)) return
-  worker.tasks.set(taskId, client)
+  worker.tasks.set(taskId, taskOwnerOf(client))
   if (worker.tasks.size > FIXED.maxTasks) for (const oldest of worker.tasks.keys()) return forgetTask(worker, oldest)
-  if (request.token === undefined || worker.tokens.has(request.token)) return
+  if (client.isBrief || request.token === undefined || worker.tokens.has(request.token)) return
   worker.tokens.set(request.token, request)
   worker.taskTokens.set(taskId, request)
 }

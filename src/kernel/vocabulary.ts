@@ -4,6 +4,7 @@
  * Ids are branded: mixing the JSON-RPC id of a message with the number of a client is this field's own bug.
  */
 import type { Field } from '../wire/fields.ts'
+import type { Reason } from './faults.ts'
 import type { Limits } from './limits.ts'
 
 /** The number of a client connection; never reused (contract 3.2). */
@@ -23,6 +24,25 @@ export type RestartPolicy = 'always' | 'on-failure' | 'never'
 export type Protocol = 'auto' | 'plain' | (string & {})
 /** MCP with the initialize handshake (legacy) or with per-request `_meta` (modern). */
 export type Era = 'auto' | 'legacy' | 'modern'
+
+/** How the sessions of a pool outlive their clients (contract 12.1). */
+export interface Keeping {
+  readonly keepMs: number
+  /** What is said is kept on disk; else in memory. */
+  readonly isJournaled: boolean
+  /** How long a question waits for somebody. */
+  readonly questionMs: number
+  /** Of what is said in one session, so much is kept. */
+  readonly maxBytes: number
+  /** Sessions without a client. */
+  readonly maxKept: number
+}
+
+/** Why somebody is not served, let in or believed. */
+export interface Refusal {
+  readonly reason: Reason
+  readonly detail?: Readonly<Record<string, unknown>>
+}
 
 /** What the kernel needs to know of a pool; the command line belongs to `src/process`. */
 export interface PoolSpec {
@@ -44,20 +64,51 @@ export interface PoolSpec {
   readonly isLazy?: boolean
   /** A principal with an environment for it has one worker of its own, whatever the sharing (contract 9.22). */
   readonly hasOwnWorkers?: boolean
+  /** Its workers are upstreams on this or another machine, perhaps other buses (contract 11). */
+  readonly isRemote?: boolean
   /** Its workers take the end of any session, whatever the agents behind them can do. */
   readonly closesSessions?: boolean
   /** A lazy worker without sessions and requests for so long is ended; left out: never. */
   readonly idleTimeoutMs?: number
   readonly limits: Limits
+  /** Left out: a session ends with its client. */
+  readonly keeping?: Keeping
   /** Traffic of this pool is recorded in the trace store. */
   readonly trace: boolean
   /** Its processes live for one call each and are not the kernel's: only the gateway starts them (spec N10). */
   readonly isAioOnly?: boolean
+  /** What its workers are told that they may ask for, because the bus answers it (contract 13.16). */
+  readonly offers?: Readonly<Record<string, unknown>>
+  /** It is made of other pools and has no workers: what is for it is handed on (contract 13.1). */
+  readonly isAggregate?: boolean
+  /** Workers of this name are elsewhere too: where a newcomer goes is asked for (contract 14.3). */
+  readonly isPlaced?: true
+  /** Several nodes have it: what it lists is asked of all of them (contract 14.6). */
+  readonly isSpread?: true
+  /** So is, for a session that is claimed, where it lives (contract 14.6). */
+  readonly isSought?: true
+  /** One of the places of the pool of that name: its rights are that pool's, and no list names it (contract 14.2). */
+  readonly placeOf?: PoolId
+  /** Its sessions can be loaded wherever it has workers (contract 14.6). */
+  readonly isPortable?: true
+  /** Nobody is there now: whoever comes is told this. */
+  readonly refusal?: Refusal
   /** Changes whenever anything of the pool changes, command line included: reload compares it (contract 7.5). */
   readonly revision: string
 }
 
 /** What the kernel needs to know of the whole bus. */
+/** The call for which an agent makes another, as it goes along to the node of that one (contract 14.10). */
+export interface CallCause {
+  /** Of the trace that the message names; null: the agent has nothing in hand. */
+  readonly callId: number | null
+  readonly depth: number
+  /** The agent that calls. */
+  readonly agent?: string
+  /** 32 hexadecimal digits. */
+  readonly otelTraceId?: string
+}
+
 export interface BusSpec {
   readonly pools: readonly PoolSpec[]
   readonly defaultPool: PoolId | undefined
@@ -66,10 +117,20 @@ export interface BusSpec {
   readonly gateway?: 'off' | 'bus' | 'all'
   /** Left out: messages name their pool by `pool` (contract 6.3). */
   readonly addressing?: Addressing
+  /** The random id of this bus, by which it is known to others (contract 11.6); left out: it is known to none. */
+  readonly busId?: string
+  /** The name of this bus among others: what is at this place is its own (contract 14.2). */
+  readonly node?: string
+  /** Agents that only other nodes have, each with the pool through which it is reached (contract 14.10). */
+  readonly farAgents?: ReadonlyMap<string, PoolId>
+  /** Where sessions live can be looked up (contract 14.6). */
+  readonly hasDirectory?: boolean
   /** Callers are told apart, and are told as whom (contract 9). */
   readonly hasAccess?: boolean
   /** Every request of a client is told of when it has ended (contract 9.23). */
   readonly hasAudit?: boolean
+  /** How much has happened lately is counted, for those who look on (contract 15.7). */
+  readonly hasTraffic?: boolean
 }
 
 /**
@@ -88,4 +149,4 @@ export type Principal = string
 export const LOCAL: Principal = 'local'
 
 /** Where a client connected; what it may ask of the bus itself depends on it. `internal`: an exchange of the gateway's. */
-export type Door = 'stdio' | 'unix' | 'tcp' | 'tls' | 'internal'
+export type Door = 'stdio' | 'unix' | 'tcp' | 'tls' | 'http' | 'websocket' | 'cluster' | 'internal'

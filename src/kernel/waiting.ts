@@ -48,7 +48,7 @@ export class Waiting {
   /** The message waits in `line`; false: there is no room for it, and it was refused. */
   enter(route: Route, line: WaitingLine, patience?: Patience): boolean {
     const { client, pool } = route
-    const isHeldUp = !client.isInternal && !pool.spec.isLazy
+    const isHeldUp = !client.isExchange && !pool.spec.isLazy
     if (!isHeldUp && line.bytes > line.limitBytes) {
       this.#board.refuse(route, 'overloaded', { pool: pool.spec.id })
       return false

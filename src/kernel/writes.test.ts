@@ -95,3 +95,17 @@ test('a request that is answered leaves no deadline behind', () => {
     )
   expect(bus.nextDeadlineMs()).toBe(before)
 })
+
+test('whoever looks is told for how long the queue of a worker has been full', () => {
+  const { bus, ask } = setUp()
+  ask(ANNA, 1)
+  bus.wrote(bus.takeWrites()[0]!, 20, 2)
+  const fullSec = (): number | undefined => bus.snapshot().workers[0]?.full_sec
+  expect(fullSec()).toBeUndefined()
+  const line = `{"method":"m","params":"${'x'.repeat(10_000)}"}\n`
+  const lines = Buffer.from(line.repeat(Math.ceil(DEFAULT_LIMITS.maxOutputQueueBytes / 10_000) + 1))
+  bus.apply({ type: 'client-received', client: ANNA, bytes: lines }, 3)
+  expect(fullSec()).toBe(0)
+  for (let nowMs = 3; nowMs < 6_003; nowMs = bus.nextDeadlineMs()!) bus.apply({ type: 'tick' }, nowMs)
+  expect(fullSec()).toBeGreaterThanOrEqual(5)
+})
