@@ -69,7 +69,12 @@ interface World {
 function worldOf({ bus, agents, launches }: BusConfig): World {
   const isOpenai = (launch: Launch | undefined): boolean =>
     launch !== undefined && 'agent' in launch && launch.agent === 'openai'
-  const own = bus.pools.filter(({ id, sharing }) => sharing === 'isolated' || isOpenai(launches.get(id)))
+  const oneshots = new Set(
+    agents.flatMap((agent) => (agent.type === 'stdio' && agent.mode === 'oneshot' ? agent.pool : [])),
+  )
+  const own = bus.pools.filter(
+    ({ id, sharing }) => sharing === 'isolated' || isOpenai(launches.get(id)) || oneshots.has(id),
+  )
   const names = new Set([...bus.pools.map(({ id }) => id), ...agents.map(({ name }) => name)])
   return { names: [...names], ownWorkers: new Set(own.map(({ id }) => id)) }
 }
@@ -103,7 +108,7 @@ function idleVariables({ pools, env = {} }: RightsEntry, path: Path, { ownWorker
     const isUsed = typeof value === 'string' ? reached.length > 0 : reached.includes(name)
     if (isUsed) return []
     const found = typeof value === 'string' ? 'a variable that no worker gets' : 'variables that no worker gets'
-    const allowed = 'those for pools that "pools" allows, with sharing "isolated" or agent "openai"'
+    const allowed = 'those for pools that "pools" allows, with sharing "isolated", agent "openai" or aio.mode "oneshot"'
     return [{ severity: 'warning', path: [...path, 'env', name], at: 'key', found, allowed }]
   })
 }
@@ -111,14 +116,14 @@ function idleVariables({ pools, env = {} }: RightsEntry, path: Path, { ownWorker
 /** Certificates that no door asks for. */
 function certificatesWithoutDoor({ access, listen }: BusConfig): Finding[] {
   if (access === undefined || access.certificates.length === 0) return []
-  if (listen.tls.some(({ clientCa }) => clientCa !== undefined)) return []
+  if ([...listen.tls, ...listen.http].some(({ clientCa }) => clientCa !== undefined)) return []
   return [
     {
       severity: 'warning',
       path: ['access', 'certificates'],
       at: 'key',
       found: 'rows for certificates, which no door asks for',
-      allowed: 'a door of listen.tls with client_ca',
+      allowed: 'a door of listen.tls or listen.http with client_ca',
     },
   ]
 }

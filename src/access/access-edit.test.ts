@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { verifies } from '../../test/conformance/verifies.ts'
+import { append } from '../config/list-edit.ts'
 import { AccessEditFailure, type Change, editAccessFile } from './access-edit.ts'
 import { readAccessFile } from './access-file.ts'
-import { append } from './list-edit.ts'
 
 let folder: string
 let file: string

@@ -5,15 +5,12 @@
  * The text is edited, not written anew: comments, order and spelling of everything else stay. A file with mistakes is not
  * touched. It knows tokens only by their digests.
  */
-import { randomUUID } from 'node:crypto'
-import { type FileHandle, open, rename, rm } from 'node:fs/promises'
-import { dirname } from 'node:path'
 import type { Problem } from '../config/problem.ts'
-import { LockFailure, withFileLock } from '../host/file-lock.ts'
+import { EditFailure, type FileTraits, replaceFile } from '../host/replace-file.ts'
 import { parseAccessFile, readAccessBytes } from './access-file.ts'
 import type { PrincipalEntry } from './access-schema.ts'
 
-const WAIT_MS = 10_000
+const OWN = 0o600
 const EMPTY = `{
   // Who may use this bus beside those on this machine. "stdio-bus token" adds to it, and comments stay.
   "principals": []
@@ -44,25 +41,20 @@ export class AccessEditFailure extends Error {
 /** A file that is not there yet is made, if `mayCreate`. */
 export async function editAccessFile(file: string, mayCreate: boolean, change: Change): Promise<void> {
   try {
-    await withFileLock(file, WAIT_MS, async ({ isStillHeld }) => {
+    await replaceFile(file, () => {
       const { current, owner } = readCurrent(file, mayCreate)
       const text = change(current)
-      if (text === undefined) return
+      if (text === undefined) return undefined
       const checked = parseAccessFile(file, Buffer.from(text))
       if (!checked.ok) throw new AccessEditFailure(`the edit would spoil ${file}`, { problems: checked.problems })
-      await replace(file, text, owner, isStillHeld)
+      return { text, mode: OWN, owner }
     })
   } catch (error) {
-    throw told(file, error)
+    throw error instanceof EditFailure ? new AccessEditFailure(error.message, { cause: error }) : error
   }
 }
 
-interface Owner {
-  readonly uid: number
-  readonly gid: number
-}
-
-function readCurrent(file: string, mayCreate: boolean): { current: EditableFile; owner: Owner | undefined } {
+function readCurrent(file: string, mayCreate: boolean): { current: EditableFile; owner: FileTraits['owner'] } {
   const read = readAccessBytes(file, { isForOthers: true })
   if (!read.ok) {
     if (read.isMissing && mayCreate) return { current: { text: EMPTY, entries: [] }, owner: undefined }
@@ -72,53 +64,4 @@ function readCurrent(file: string, mayCreate: boolean): { current: EditableFile;
   if (!reading.ok)
     throw new AccessEditFailure(`${file} has mistakes: correct them first`, { problems: reading.problems })
   return { current: { text: read.bytes.toString(), entries: reading.entries }, owner: read.stats }
-}
-
-async function replace(
-  file: string,
-  text: string,
-  owner: Owner | undefined,
-  isStillHeld: () => boolean,
-): Promise<void> {
-  const draft = `${file}.${randomUUID()}.tmp`
-  try {
-    await withFile(draft, 'wx', async (handle) => {
-      // Root edits for the bus's user, who has to be able to read it afterwards.
-      if (owner !== undefined && process.getuid?.() === 0 && owner.uid !== 0) await handle.chown(owner.uid, owner.gid)
-      await handle.writeFile(text)
-      await handle.sync()
-    })
-    // Whoever was stopped for so long that its lock was broken would undo what others did meanwhile.
-    if (!isStillHeld()) throw new AccessEditFailure('another edit has taken over: try again')
-    await rename(draft, file)
-  } catch (error) {
-    await rm(draft, { force: true })
-    throw error
-  }
-  await withFile(dirname(file), 'r', (handle) => handle.sync())
-}
-
-async function withFile(path: string, flags: string, act: (handle: FileHandle) => Promise<void>): Promise<void> {
-  const handle = await open(path, flags, 0o600)
-  try {
-    await act(handle)
-  } finally {
-    await handle.close()
-  }
-}
-
-function told(file: string, error: unknown): unknown {
-  const lockedBy = (holder: number | undefined): string =>
-    holder === undefined ? 'another process' : `process ${holder}`
-  if (error instanceof LockFailure) {
-    const message =
-      error.trouble === 'held'
-        ? `${lockedBy(error.holder)} is editing ${file} and holds ${error.path}: try again, and if nobody is remove that file`
-        : `cannot lock ${file}: ${(error.cause as Error | undefined)?.message ?? error.message}`
-    return new AccessEditFailure(message, { cause: error })
-  }
-  const code = (error as NodeJS.ErrnoException).code
-  return code === undefined || error instanceof AccessEditFailure
-    ? error
-    : new AccessEditFailure(`cannot write ${file} (${code}): check the folder it is in`, { cause: error })
 }

@@ -9,7 +9,7 @@ import { createHash } from 'node:crypto'
 import { closeSync, constants, readSync, type Stats } from 'node:fs'
 import type { Environment } from '../config/environment.ts'
 import { explainIssues } from '../config/explain.ts'
-import { byPlace, type Finding, type Problem, quote } from '../config/problem.ts'
+import { byPlace, type Finding, type Problem, quote, toRun } from '../config/problem.ts'
 import { translateEnvironment, translateRights } from '../config/rights-schema.ts'
 import { unresolvedIn } from '../config/rules.ts'
 import { parseSource, type Source, unreadable } from '../config/source.ts'
@@ -158,14 +158,14 @@ function refuse(file: string, { mode, uid, size }: Stats, isForOthers: boolean):
     return {
       found: `a file of another user (${uid})`,
       allowed: 'a file of the user of the bus, or of root',
-      suggestion: `run sudo chown ${own} ${file}`,
+      suggestion: toRun(`sudo chown ${own}`, file),
     }
   }
   if (own !== undefined && (mode & 0o077) !== 0) {
     return {
       found: `a file that others may use (mode ${(mode & 0o777).toString(8).padStart(4, '0')})`,
       allowed: 'a file only its owner may read and write',
-      suggestion: `run chmod 600 ${file}`,
+      suggestion: toRun('chmod 600', file),
     }
   }
   return size > MAX_FILE_BYTES ? TOO_LARGE : undefined

@@ -6,7 +6,7 @@
  */
 import { X509Certificate } from 'node:crypto'
 import { isIP } from 'node:net'
-import type { BusConfig, TlsDoor } from '../config/bus-config.ts'
+import type { BusConfig, HttpDoor, TlsDoor } from '../config/bus-config.ts'
 import type { CheckContext } from '../config/check.ts'
 import { doorPath } from '../config/check.ts'
 import { byPlace, type Finding, listOf, type Path, type Problem, quote } from '../config/problem.ts'
@@ -18,10 +18,17 @@ const SOON_MS = 14 * 24 * 60 * 60 * 1000
 const PEM = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g
 
 export function checkCertificates({ config, source }: CheckContext, nowMs = Date.now()): Problem[] {
-  const findings = config.listen.tls.flatMap((door, index) =>
-    checkDoor(door, { path: doorPath(source, 'tls', index), config, nowMs }),
+  const findings = (['tls', 'http'] as const).flatMap((kind) =>
+    config.listen[kind].flatMap((door, index) =>
+      hasFiles(door) ? checkDoor(door, { path: doorPath(source, kind, index), config, nowMs }) : [],
+    ),
   )
   return findings.map(source.place).sort(byPlace)
+}
+
+/** A web door may do without. */
+function hasFiles(door: TlsDoor | HttpDoor): door is TlsDoor {
+  return door.cert !== undefined && door.key !== undefined
 }
 
 interface Place {
@@ -78,9 +85,10 @@ function timeFindings(certificate: X509Certificate, path: Path, nowMs: number): 
 }
 
 /** What clients ask for, as far as the file tells: an address that stands for all of them is no name. */
-function hostsOf({ host }: TlsDoor, { access }: BusConfig): string[] {
+function hostsOf({ host, publicUrl: own }: TlsDoor & Pick<HttpDoor, 'publicUrl'>, config: BusConfig): string[] {
   const door = ['0.0.0.0', '::'].includes(host) ? [] : [host]
-  const url = access?.publicUrl === undefined ? [] : [new URL(access.publicUrl).hostname.replace(/^\[|\]$/g, '')]
+  const publicUrl = own ?? config.publicUrl
+  const url = publicUrl === undefined ? [] : [new URL(publicUrl).hostname.replace(/^\[|\]$/g, '')]
   return [...door, ...url]
 }
 

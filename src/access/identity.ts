@@ -8,7 +8,7 @@ export interface Identity {
   /** Of a signed token. */
   readonly subject?: string
   readonly rights: Rights
-  readonly via: 'local' | 'anonymous' | 'token' | 'jwt' | 'certificate'
+  readonly via: 'local' | 'anonymous' | 'token' | 'jwt' | 'certificate' | 'cluster'
   /** 8 hex digits of its digest. */
   readonly credential?: string
   /** By the wall clock. */

@@ -2,9 +2,10 @@
  * What becomes of the text of an access file when a principal comes, goes, or gets another token (contract 9.8). Text in,
  * text out: nothing is opened, and tokens are known by their digests.
  */
+
+import { append, removeElement, setValue } from '../config/list-edit.ts'
 import type { EditableFile } from './access-edit.ts'
 import { MAX_TOKENS, type PrincipalEntry } from './access-schema.ts'
-import { append, removeElement, setValue } from './list-edit.ts'
 
 export interface NewToken {
   readonly sha256: string

@@ -6,7 +6,10 @@ export interface BusConfig {
   /** Absolute path of the file it came from. */
   readonly file: string
   readonly bus: BusSpec
+  /** Of the pools that have workers. */
   readonly launches: ReadonlyMap<PoolId, Launch>
+  /** The pools that are made of others. */
+  readonly aggregates: readonly AggregateConfig[]
   readonly listen: Listen
   /** Left out: the default under `~/.stdio-bus/`. */
   readonly control: string | undefined
@@ -16,6 +19,49 @@ export interface BusConfig {
   readonly registry: RegistryConfig
   /** Left out: nobody is asked who they are. */
   readonly access: AccessConfig | undefined
+  /** The address of the bus as clients see it, without a slash at its end. */
+  readonly publicUrl?: string
+  /** Left out: this bus is alone. */
+  readonly cluster?: ClusterConfig
+}
+
+/** This bus as one node of many (contract 14). */
+export interface ClusterConfig {
+  /** References resolved: they may hold passwords. */
+  readonly servers: readonly string[]
+  readonly name: string
+  readonly node: string
+  /** Absolute, as those of `tls` are. */
+  readonly credentials?: string
+  readonly tls: { readonly ca?: string; readonly cert?: string; readonly key?: string }
+  /** Patterns of pools and agents. */
+  readonly exports: readonly string[]
+  readonly imports: readonly string[]
+  /** By which whoever is local here is known elsewhere. */
+  readonly local?: string
+  readonly jsDomain?: string
+  readonly lostAfterMs: number
+}
+
+/** One member of an aggregate, and how its tools and prompts are shown (contract 13.4). */
+export interface MemberConfig {
+  readonly pool: PoolId
+  /** Left out: its id and `_`. */
+  readonly prefix?: string
+  readonly allow: readonly string[]
+  readonly deny: readonly string[]
+  /** New names by own name. */
+  readonly rename: ReadonlyMap<string, string>
+}
+
+/** One MCP server made of many pools (contract 13). */
+export interface AggregateConfig {
+  readonly id: PoolId
+  readonly members: readonly MemberConfig[]
+  readonly mode: 'all' | 'search'
+  readonly pin: readonly string[]
+  readonly maxNameLength: number
+  readonly listWaitMs: number
 }
 
 interface LaunchOptions {
@@ -42,8 +88,24 @@ export interface RegistryLaunch extends LaunchOptions {
   readonly distribution: 'binary' | 'npx' | 'uvx' | undefined
 }
 
-/** How the workers of a pool are started; told apart by the key that names the program. */
-export type Launch = CommandLaunch | AgentLaunch | RegistryLaunch
+/** How a worker that is an upstream is reached. */
+export interface RemoteLaunch {
+  /** References resolved: its query may hold a secret. Of a Unix socket the path is absolute. */
+  readonly url: string
+  /** References resolved: they and the token may be secrets. */
+  readonly headers: Readonly<Record<string, string>>
+  readonly token?: string
+  /** Of the other bus. */
+  readonly pool?: string
+  /** Absolute paths. */
+  readonly tls: { readonly ca?: string; readonly cert?: string; readonly key?: string }
+  readonly connectTimeoutMs: number
+}
+
+export type ProcessLaunch = CommandLaunch | AgentLaunch | RegistryLaunch
+
+/** How the workers of a pool are started; told apart by the key that names what they are. */
+export type Launch = ProcessLaunch | RemoteLaunch
 
 export interface UnixDoor {
   /** Absolute. */
@@ -66,10 +128,26 @@ export interface TlsDoor extends TcpDoor {
   readonly isClientCertOptional: boolean
 }
 
+/** A web door; with `cert` and `key` it speaks TLS. */
+export interface HttpDoor extends TcpDoor, Partial<Pick<TlsDoor, 'cert' | 'key' | 'clientCa'>> {
+  readonly isClientCertOptional: boolean
+  /** A session without a stream and without anything in flight ends after so long. */
+  readonly sessionIdleMs: number
+  readonly maxConnections: number
+  readonly hasConsole: boolean
+  /** Where sessions are remembered over a restart, absolute. */
+  readonly sessionsFile?: string
+  /** Without a slash at its end. */
+  readonly publicUrl?: string
+  readonly hosts: readonly string[]
+  readonly origins: readonly string[]
+}
+
 export interface Listen {
   readonly unix: readonly UnixDoor[]
   readonly tcp: readonly TcpDoor[]
   readonly tls: readonly TlsDoor[]
+  readonly http: readonly HttpDoor[]
 }
 
 export interface ClaimRow {
@@ -130,7 +208,21 @@ export interface McpAgent extends AgentCommon {
   readonly type: 'mcp'
   readonly pool: PoolId
   readonly instances: number
-  readonly sampling?: { readonly tool: string }
+  /** The tool that stands in for it; the ACP pool that answers what the server asks, and where its sessions are. */
+  readonly sampling?: {
+    readonly tool?: string | undefined
+    readonly pool?: PoolId | undefined
+    readonly cwd?: string | undefined
+  }
+}
+
+export interface AcpAgent extends AgentCommon {
+  readonly type: 'acp'
+  readonly pool: PoolId
+  readonly instances: number
+  readonly permissions: 'deny' | 'read' | 'allow'
+  /** Absolute. */
+  readonly cwd: string
 }
 
 export interface HttpAgent extends AgentCommon {
@@ -140,8 +232,16 @@ export interface HttpAgent extends AgentCommon {
   readonly headers: Readonly<Record<string, string>>
 }
 
+/** An MCP server at a URL. */
+export interface UrlAgent extends AgentCommon {
+  readonly type: 'mcp'
+  readonly url: string
+  /** References resolved: it may hold secrets. */
+  readonly headers: Readonly<Record<string, string>>
+}
+
 /** Whoever can be called as `name::method`. */
-export type AioAgent = StdioAgent | McpAgent | HttpAgent
+export type AioAgent = StdioAgent | McpAgent | AcpAgent | UrlAgent | HttpAgent
 
 export interface AioConfig {
   /** Off: `agent::method` and `help` are plain methods. The store below serves pools with `trace` all the same. */

@@ -14,7 +14,6 @@ type Issue = z.core.$ZodIssue
 const FOREIGN_KEYS: Record<string, string> = {
   transport: 'listen',
   workers: 'pools',
-  mcpServers: 'pools',
   agent_servers: 'pools',
   name: 'id',
   cmd: 'command',
@@ -95,6 +94,11 @@ function unknownKey(key: string, parent: Path, { schema }: Context): Finding {
   }
 }
 
+/** As other programs call their lists of servers. */
+const SERVERS_OF_OTHERS = /^(?:mcp_?servers|context_servers)$/i
+const IMPORT =
+  'servers of another program become pools: keep them in a file of their own and run "stdio-bus import FILE"'
+
 function suggestKey(key: string, known: readonly string[], parent: Path, schema: SchemaNode): string | undefined {
   const hasLimits = schema.properties?.['limits'] !== undefined
   if (hasLimits && (LIMIT_NAMES as readonly string[]).includes(key)) {
@@ -102,6 +106,7 @@ function suggestKey(key: string, known: readonly string[], parent: Path, schema:
       ? `${quote(key)} holds for the whole bus: move it to the limits at the top`
       : 'put it into "limits"'
   }
+  if (parent.length === 0 && SERVERS_OF_OTHERS.test(key)) return IMPORT
   const foreign = FOREIGN_KEYS[key]
   const meant = suggest(key, known) ?? (foreign !== undefined && known.includes(foreign) ? foreign : undefined)
   if (meant !== undefined) return `did you mean ${quote(meant)}?`

@@ -26,7 +26,7 @@ describe('the JSON Schema for editors', () => {
     expect(keys.filter(({ node }) => !node.description).map(({ path }) => path)).toEqual([])
   })
 
-  it('knows comments, $schema and the three ways to name a program', () => {
+  it('knows comments, $schema and the ways to say what a pool is made of', () => {
     const { properties, patternProperties, additionalProperties } = jsonSchema()
     expect(additionalProperties).toBe(false)
     expect(Object.keys(patternProperties ?? {}).map((pattern) => new RegExp(pattern).test('_note'))).toEqual([true])
@@ -35,6 +35,8 @@ describe('the JSON Schema for editors', () => {
       { required: ['command'] },
       { required: ['agent'] },
       { required: ['registry'] },
+      { required: ['url'] },
+      { required: ['members'] },
     ])
   })
 

@@ -1,7 +1,7 @@
 /**
  * The JSON Schema of the configuration file, for editors. It is made from `schema.ts`, never written by hand.
  *
- * It adds what a file may hold beside its keys: comment keys everywhere, `$schema`, and the three ways to name a program.
+ * It adds what a file may hold beside its keys: comment keys everywhere, `$schema`, and the ways to say what a pool is made of.
  */
 import { z } from 'zod'
 import { configFile } from './schema.ts'
@@ -27,7 +27,7 @@ export interface SchemaNode {
   [keyword: string]: unknown
 }
 
-export const WAYS_TO_NAME_A_PROGRAM = ['command', 'agent', 'registry'] as const
+export const WAYS_TO_NAME_A_PROGRAM = ['command', 'agent', 'registry', 'url', 'members'] as const
 
 /** The schema as published: draft 7, which every editor knows. */
 export function jsonSchema(): SchemaNode {

@@ -110,6 +110,13 @@ export const LIMIT_KEYS = {
     perPool: false,
     description: 'How long a client that has ended its writing side is kept for the answers it is owed.',
   },
+  max_journal_bytes: {
+    ...bytes,
+    name: 'maxJournalBytes',
+    perPool: false,
+    description:
+      'What is kept of all sessions together, in bytes; above it the oldest turns go, of ended sessions first.',
+  },
 } as const satisfies Record<string, LimitKey>
 
 export type LimitName = keyof typeof LIMIT_KEYS

@@ -1,15 +1,18 @@
 /** One pool of the file: what it runs, how many, for whom, and within which bounds. Judges each value alone. */
 import { z } from 'zod'
+import { aggregateShape } from './aggregate-schema.ts'
 import { POOL_LIMIT_NAMES } from './limit-keys.ts'
 import {
+  headers,
   limitShape,
+  MAX_BYTES,
   MAX_TIMER_SEC,
   maxPayloadBytes,
   methodStyle,
   modalities,
   noNul,
   path,
-  timeoutMs,
+  poolTimeoutMs,
   whole,
   word,
 } from './schema-parts.ts'
@@ -24,7 +27,7 @@ export const pool = z.strictObject({
   command: word('a program')
     .optional()
     .describe(
-      'The program to run, found through PATH or by its path. It is started without a shell. Exactly one of command, agent and registry.',
+      'The program to run, found through PATH or by its path. It is started without a shell. Exactly one of command, agent, registry, url and members.',
     ),
   agent: z
     .enum(['openai', 'registry', 'echo'])
@@ -43,6 +46,26 @@ export const pool = z.strictObject({
     .describe(
       'With registry: how to install the agent. Left out: a binary if this platform has one, then npx, then uvx.',
     ),
+  url: word('a URL')
+    .optional()
+    .describe(
+      `An upstream in place of a program: http(s):// an MCP server, ws(s):// a message per text frame, tcp://HOST:PORT, tls://HOST:PORT or unix:PATH another bus. \${NAME} takes a value from the environment of the bus.`,
+    ),
+  headers: headers('With url, http(s) and ws(s): headers of every request, such as Authorization.'),
+  token: noNul('a string')
+    .optional()
+    .describe(
+      `With url: proves who the bus is, to another bus by bus::open, over HTTP as a bearer token. \${NAME} takes a value from the environment of the bus.`,
+    ),
+  pool: word('the id of a pool of the other bus')
+    .optional()
+    .describe('With url, tcp, tls and unix: the pool of the other bus. Left out: its default.'),
+  ca: path()
+    .optional()
+    .describe('With url, https, wss and tls: who has signed its certificate, relative to this file.'),
+  cert: path().optional().describe('With url, https, wss and tls: the certificate of this bus, relative to this file.'),
+  key: path().optional().describe('With cert: its key, which nobody else may read.'),
+  connect_timeout_sec: whole(1, MAX_TIMER_SEC).default(10).describe('With url: how long connecting may take.'),
   args: z
     .array(noNul('a string'))
     .default([])
@@ -117,16 +140,50 @@ export const pool = z.strictObject({
     .strictObject(limitShape(POOL_LIMIT_NAMES))
     .default({})
     .describe('Limits of this pool in place of the general ones.'),
+  sessions: z
+    .strictObject({
+      keep_sec: whole(0, MAX_TIMER_SEC)
+        .default(0)
+        .describe('How long an ACP session is kept when its clients have gone. 0: it ends with its client.'),
+      journal: z
+        .boolean()
+        .default(true)
+        .describe('What is said in sessions is kept on disk, unredacted and unencrypted; false: in memory only.'),
+      question_sec: whole(0, MAX_TIMER_SEC)
+        .optional()
+        .describe('How long a question of the agent waits for a client. At most keep_sec, and that if left out.'),
+      max_bytes: whole(4_096, MAX_BYTES)
+        .default(16_777_216)
+        .describe('What is kept of one session; above it the oldest turns go.'),
+      max_kept: whole(0, 1_000_000)
+        .default(1_000)
+        .describe('Sessions without a client; above it the one that is idle for longest ends.'),
+      portable: z
+        .boolean()
+        .default(false)
+        .describe(
+          'In a cluster, any node that has this pool can load its sessions: they are kept where all of them can read.',
+        ),
+    })
+    .optional()
+    .describe('Lets ACP sessions of this pool outlive their clients. Left out: a session ends with its client.'),
   trace: z
     .boolean()
     .default(false)
     .describe('Records the ACP and MCP traffic of this pool in the trace store. Messages are not changed.'),
+  ...aggregateShape,
   aio: z
     .strictObject({
       type: z
-        .enum(['stdio', 'mcp'])
+        .enum(['stdio', 'mcp', 'acp'])
         .optional()
-        .describe('How the agent is spoken to. Left out: mcp when protocol is "mcp", else stdio.'),
+        .describe('How the agent is spoken to. Left out: what protocol says, "mcp" or "acp", else stdio.'),
+      permissions: z
+        .enum(['deny', 'read', 'allow'])
+        .default('deny')
+        .describe(
+          'With type acp: what the agent is allowed when it asks. deny: nothing. read: to read and search. allow: everything, once each time.',
+        ),
       mode: z
         .enum(['ndjson', 'oneshot', 'json'])
         .default('ndjson')
@@ -135,16 +192,24 @@ export const pool = z.strictObject({
         ),
       method_style: methodStyle(),
       modalities: modalities(),
-      timeout_ms: timeoutMs(),
+      timeout_ms: poolTimeoutMs(),
       max_payload_bytes: maxPayloadBytes(),
       sampling: z
-        .strictObject({
-          tool: word('the name of a tool').describe(
-            'The tool of the MCP server that answers sampling.start and sampling.step.',
-          ),
-        })
+        .union([
+          word('the id of a pool'),
+          z.strictObject({
+            tool: word('the name of a tool')
+              .optional()
+              .describe('The tool of the MCP server that answers sampling.start and sampling.step.'),
+            pool: word('the id of a pool')
+              .optional()
+              .describe('The ACP pool whose agent answers when the server asks for a model.'),
+          }),
+        ])
         .optional()
-        .describe('With type mcp: how sampling.start and sampling.step are served.'),
+        .describe(
+          'With type mcp: the ACP pool that answers when the server asks for a model, which is your consent to that; or {tool, pool}.',
+        ),
     })
     .optional()
     .describe('Makes the pool an AIO agent, called as POOL::method.'),

@@ -2,7 +2,7 @@
  * What is wrong with a configuration, as a value: where it stands, what was found there and what is allowed.
  *
  * Nothing here reads a file or knows the schema. A problem never holds a secret: `found` says the kind of a value, not
- * the value, wherever people put credentials (`env`, `headers`, `args`, `tokens`).
+ * the value, wherever people put credentials (`env`, `headers`, `args`, `tokens`, `token`, `url`).
  */
 
 export type Path = readonly (string | number)[]
@@ -35,10 +35,15 @@ export interface Finding {
 }
 
 const PLAIN_KEY = /^[A-Za-z_$][\w$-]*$/
-const SECRET_PLACES = new Set<string | number>(['env', 'headers', 'args', 'tokens'])
+const SECRET_PLACES = new Set<string | number>(['env', 'headers', 'args', 'tokens', 'token', 'url'])
 /** Credentials in a URL. */
 const USERINFO = /\/\/[^/@\s]*@/
 const MAX_SHOWN_CHARS = 60
+
+/** A suggestion that can be pasted into a shell from its second word on. */
+export function toRun(command: string, file: string): string {
+  return `run ${command} ${/^[\w./~@%+=:,-]+$/.test(file) ? file : `'${file.replaceAll("'", "'\\''")}'`}`
+}
 
 /** `['pools', 0, 'id']` as `pools[0].id`. */
 export function showPath(path: Path): string {

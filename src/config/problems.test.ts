@@ -1,5 +1,6 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the file itself spells its references so
 import { describe, expect, it } from 'vitest'
+import { verifies } from '../../test/conformance/verifies.ts'
 import type { Problem } from './problem.ts'
 import { parseConfig } from './read.ts'
 
@@ -34,8 +35,32 @@ const WRONG: [title: string, lines: string[], place: string, words: RegExp][] = 
     '2:1 pools[0].limits.max_clients',
     /whole bus/,
   ],
-  ['no pools', ['{ }'], '1:1 pools', /nothing.*a list that is not empty.*add "pools"/],
-  ['an empty list of pools', ['{', '"pools": [] }'], '2:10 pools', /not empty/],
+  [
+    'kept sessions of a lease',
+    ['{ "pools": [{ "id": "a", "command": "cat", "sharing": "lease",', '"sessions": { "keep_sec": 5 } }] }'],
+    '2:1 pools[0].sessions',
+    /"shared" or "isolated"/,
+  ],
+  [
+    'kept sessions of another protocol',
+    ['{ "pools": [{ "id": "a", "command": "cat", "protocol": "mcp",', '"sessions": { "keep_sec": 5 } }] }'],
+    '2:1 pools[0].sessions',
+    /"acp" or "auto", not "mcp"/,
+  ],
+  [
+    'questions that wait longer than sessions',
+    ['{ "pools": [{ "id": "a", "command": "cat", "sessions": { "keep_sec": 5,', '"question_sec": 6 } }] }'],
+    '2:17 pools[0].sessions.question_sec',
+    /at most keep_sec, which is 5/,
+  ],
+  [
+    'the store in both spellings',
+    [`{ ${POOL}, "store": {},`, '"aio": { "store": {} } }'],
+    '2:10 aio.store',
+    /one of "store" and "aio.store"/,
+  ],
+  ['no pools', ['{ }'], '1:1 pools', /nothing.*a list.*add "pools"/],
+  ['an empty list of pools', ['{', '"pools": [] }'], '2:10 pools', /at least 1 pool, unless there is a "cluster"/],
   ['pools that is no list', ['{', '"pools": {} }'], '2:10 pools', /an object.*a list/],
   ['a file that is no object', ['[]'], '1:1 ', /a list.*an object/],
   ['a pool without id', ['{ "pools": [', '{ "command": "cat" }] }'], '2:1 pools[0].id', /nothing.*add "id"/],
@@ -289,7 +314,28 @@ const WRONG: [title: string, lines: string[], place: string, words: RegExp][] = 
     'an address of the bus that nobody reads',
     [`{ ${POOL},`, '"public_url": "https://bus.example.com" }'],
     '2:1 public_url',
-    /only beside access\.oauth/,
+    /only beside access\.oauth or listen\.http/,
+  ],
+  [
+    'a web door that cannot be found by whoever it refuses',
+    [
+      `{ ${POOL}, "listen": { "http": "127.0.0.1:0" }, "access": { "file": "f",`,
+      '"oauth": { "audience": "x", "issuer": "https://h", "map": [{ "claim": "a", "equals": "b", "as": "c" }] } } }',
+    ],
+    '2:10 access.oauth',
+    /a web door without "public_url"/,
+  ],
+  [
+    'a web door with half a certificate',
+    [`{ ${POOL}, "listen": { "http": { "address": "127.0.0.1:0",`, '"cert": "c" } } }'],
+    '2:1 listen.http.cert',
+    /only beside "key"/,
+  ],
+  [
+    'a web door that is none',
+    [`{ ${POOL}, "listen": {`, '"http": "8080" } }'],
+    '2:9 listen.http',
+    /did you mean "127\.0\.0\.1:8080"/,
   ],
   [
     'an unset variable of nobody',
@@ -332,6 +378,7 @@ const WRONG: [title: string, lines: string[], place: string, words: RegExp][] = 
 
 describe('8.4 a problem has its place, what was found and what is allowed', () => {
   it.each(WRONG)('%s', (_title, lines, place, words) => {
+    verifies('12.1-mistakes', '12.9-spelling')
     const problems = problemsOf(lines.join('\n'))
     const shown = problems.map(({ line, column, path }) => `${line}:${column} ${path}`)
     expect(shown).toContain(place)

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { verifies } from '../../test/conformance/verifies.ts'
 import { DEFAULT_LIMITS } from '../kernel/limits.ts'
-import type { BusConfig } from './bus-config.ts'
+import type { BusConfig, CommandLaunch } from './bus-config.ts'
 import { parseConfig, readConfig } from './read.ts'
 
 const OPTIONS = { environment: { HOME: '/home/ada', TOKEN: 's3cret', EMPTY: '' }, cwd: '/srv/bus' }
@@ -43,7 +43,7 @@ describe('a file that is right', () => {
       cwd: '/srv/bus',
       pipes: 'default',
     })
-    expect(listen).toEqual({ unix: [], tcp: [], tls: [] })
+    expect(listen).toEqual({ unix: [], tcp: [], tls: [], http: [] })
     expect(aio.enabled).toBe(false)
   })
 
@@ -82,7 +82,7 @@ describe('a file that is right', () => {
   it('5.4 references in env are resolved, escapes are literal, an empty variable is set', () => {
     const env = '{ "A": "Bearer ${TOKEN}!", "B": "$${TOKEN}", "C": "${EMPTY}", "_D": "kept", "_note": ["not kept"] }'
     const launch = configOf(`{ "pools": [{ "id": "a", "command": "cat", "env": ${env} }] }`).launches.get('a')
-    expect(launch?.env).toEqual({ A: 'Bearer s3cret!', B: '${TOKEN}', C: '', _D: 'kept' })
+    expect((launch as CommandLaunch).env).toEqual({ A: 'Bearer s3cret!', B: '${TOKEN}', C: '', _D: 'kept' })
   })
 
   it('paths are relative to the file, ~/ is the home directory, a command in PATH stays a name', () => {

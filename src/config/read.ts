@@ -4,6 +4,7 @@
  * It never throws for what a file says, and never prints. A file that has one problem is not used at all.
  */
 import { createReadStream } from 'node:fs'
+import { stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { BusConfig } from './bus-config.ts'
 import { draftOf } from './draft.ts'
@@ -57,6 +58,8 @@ export function parseConfig(file: string, text: string, options: ReadOptions = {
   const places = placesFor(absolute, environment, cwd)
   const source = parseSource(file, text)
   if (!source.readable) return { ok: false, problems: source.problems }
+  const tooMany = tooManyPools(source.value)
+  if (tooMany !== undefined) return { ok: false, problems: [source.place(tooMany)] }
 
   const parsed = configFile.safeParse(source.value)
   const wrong = parsed.success ? [] : explainIssues(parsed.error.issues, source.value)
@@ -68,6 +71,19 @@ export function parseConfig(file: string, text: string, options: ReadOptions = {
   return { ok: false, problems: problems.sort(byPlace), ...(read === undefined ? {} : { draft: read }) }
 }
 
+/** More than anybody runs, and as many as a node may tell others of; so that what is looked at pool by pool ends soon. */
+const MAX_POOLS = 1_024
+
+function tooManyPools(value: unknown): Finding | undefined {
+  const count = typeof value === 'object' && value !== null && 'pools' in value ? listLength(value.pools) : 0
+  if (count <= MAX_POOLS) return undefined
+  return { path: ['pools'], found: `${count} pools`, allowed: `at most ${MAX_POOLS}` }
+}
+
+function listLength(value: unknown): number {
+  return Array.isArray(value) ? value.length : 0
+}
+
 /** One mistake is told once: the first finding at a place is the most precise. */
 function withoutEchoes(findings: readonly Finding[]): Finding[] {
   const seen = new Set<string>()
@@ -77,12 +93,16 @@ function withoutEchoes(findings: readonly Finding[]): Finding[] {
   })
 }
 
-/** An errno code, or one of the two reasons of our own. */
+/** An errno code, or a reason of our own. */
 type Failure = string
 type Text = { readonly text: string } | { readonly failure: Failure }
 
+/** A pipe that the shell has made is written by somebody; one that lies in a folder may never be. */
+const PIPES_OF_THE_SHELL = /^\/(?:dev\/fd|proc\/)/
+
 async function readText(path: string): Promise<Text> {
   try {
+    if ((await stat(path)).isFIFO() && !PIPES_OF_THE_SHELL.test(path)) return { failure: 'pipe' }
     const chunks: Buffer[] = []
     for await (const chunk of createReadStream(path, { end: MAX_FILE_BYTES })) chunks.push(chunk)
     const bytes = Buffer.concat(chunks)
@@ -110,6 +130,9 @@ const FAILURES: Record<string, { found: string; allowed: string; suggestion?: st
     allowed: 'a configuration file',
     suggestion: `name the file in it, such as ${DEFAULT_FILE}`,
   },
+  ENXIO: { found: 'a socket', allowed: 'a configuration file', suggestion: INIT },
+  ELOOP: { found: 'a link that leads back to itself', allowed: 'a configuration file', suggestion: INIT },
+  pipe: { found: 'a pipe', allowed: 'a configuration file', suggestion: INIT },
   EACCES: {
     found: 'a file that may not be read',
     allowed: 'a file that this user may read',

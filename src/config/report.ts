@@ -5,6 +5,7 @@
  */
 import { createColors } from 'picocolors'
 import type { Problem, Severity } from './problem.ts'
+import type { PoolVariables } from './variables.ts'
 
 /** Lines for a person: the place and the path, then what is wrong and what to do. */
 export function formatProblems(problems: readonly Problem[], options: { readonly color?: boolean } = {}): string {
@@ -22,9 +23,29 @@ export function formatProblems(problems: readonly Problem[], options: { readonly
 }
 
 /** One JSON document for programs; `ok` says whether the bus would start. */
-export function formatProblemsJson(file: string, problems: readonly Problem[]): string {
+export function formatProblemsJson(
+  file: string,
+  problems: readonly Problem[],
+  variables: readonly PoolVariables[],
+): string {
   const ok = problems.every(({ severity }) => severity !== 'error')
-  return `${JSON.stringify({ ok, file, problems }, null, 2)}\n`
+  return `${JSON.stringify({ ok, file, problems, variables }, null, 2)}\n`
+}
+
+/** What the workers of each pool will see, by where it comes from: names only. */
+export function formatVariables(pools: readonly PoolVariables[], options: { readonly color?: boolean } = {}): string {
+  const colors = createColors(options.color ?? false)
+  const lines = pools.flatMap(({ pool, own, passed, safe, inherits }) => {
+    const rest = inherits ? 'all of the bus (inherit_env)' : 'of the bus, as for every worker'
+    const rows: readonly (readonly [string, readonly string[]])[] = [
+      ['of the pool (env)', own],
+      ['of the bus, for this agent', passed],
+      [rest, inherits ? [`${safe.length} variables`] : safe],
+    ]
+    const shown = rows.filter(([, names]) => names.length > 0)
+    return [`  ${pool}`, ...shown.map(([from, names]) => `    ${colors.dim(`${from}:`)} ${names.join(', ')}`)]
+  })
+  return lines.length === 0 ? '' : `variables that the workers will see\n${lines.join('\n')}\n`
 }
 
 function placeOf({ file, line, column }: Problem): string {
@@ -33,9 +54,10 @@ function placeOf({ file, line, column }: Problem): string {
 
 function sentenceOf({ found, allowed, suggestion }: Problem): string {
   const sentence = `found ${found}; allowed: ${allowed}.`
-  return suggestion === undefined
-    ? sentence
-    : `${sentence} ${suggestion[0]?.toUpperCase()}${suggestion.slice(1)}${/[.?]$/.test(suggestion) ? '' : '.'}`
+  if (suggestion === undefined) return sentence
+  // What ends in a command ends with it: it is to be pasted.
+  const end = /[.?]$|^run [^"]/.test(suggestion) ? '' : '.'
+  return `${sentence} ${suggestion[0]?.toUpperCase()}${suggestion.slice(1)}${end}`
 }
 
 function tallyOf(problems: readonly Problem[]): string {

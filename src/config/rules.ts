@@ -6,18 +6,21 @@
  * nothing about values of a wrong kind: that is the schema's part.
  */
 import { isLoopback, parseAddress, suggestAddress } from './address.ts'
+import { aggregatesHoldTogether } from './aggregate-rules.ts'
+import { clusterFindings } from './cluster-rules.ts'
 import { type Environment, expandReferences } from './environment.ts'
 import { WAYS_TO_NAME_A_PROGRAM } from './json-schema.ts'
 import { type Places, resolvePath } from './paths.ts'
 import { type Finding, listOf, type Path, quote } from './problem.ts'
+import { asObject, entriesOf, poolExists, poolsOf, type Raw } from './raw-file.ts'
 import { suggest } from './suggest.ts'
+import { upstreamFindings } from './upstream-rules.ts'
 
 export interface RuleContext {
   readonly places: Places
   readonly environment: Environment
 }
 
-type Raw = Readonly<Record<string, unknown>>
 type Rule = (file: Raw, context: RuleContext) => Finding[]
 
 const RULES: readonly Rule[] = [
@@ -28,12 +31,18 @@ const RULES: readonly Rule[] = [
   doorsCanBeOpened,
   instancesFit,
   optionsHaveTheirSubject,
+  upstreamsCanBeReached,
   certificatesHaveTheirSubject,
   aioNamesCanBeCalled,
+  agentsHaveAnAddress,
   referencesResolve,
   whoIsMeantIsWritten,
   tokensHaveAnAudience,
   keysComeSafely,
+  aggregatesHoldTogether,
+  keptSessionsHaveTheirSubject,
+  storeIsSaidOnce,
+  (file, { environment }) => clusterFindings(file, environment),
 ]
 
 /** The longest path that fits into a socket address on every system (contract 4.1.1). */
@@ -53,7 +62,7 @@ function eachPoolHasOneProgram(file: Raw): Finding[] {
     const isMisspelt = Object.keys(entry).some((key) => suggest(key, WAYS_TO_NAME_A_PROGRAM) !== undefined)
     if (given.length === 1 || (given.length === 0 && isMisspelt)) return []
     const found = given.length === 0 ? 'none of them' : listOf(given.map(quote), 'and')
-    return [{ path, found, allowed: 'exactly one of "command", "agent" and "registry"' }]
+    return [{ path, found, allowed: `exactly one of ${listOf(WAYS_TO_NAME_A_PROGRAM.map(quote), 'and')}` }]
   })
 }
 
@@ -88,7 +97,7 @@ function fallbacksEnd(file: Raw): Finding[] {
 function doorsCanBeOpened(file: Raw, { places }: RuleContext): Finding[] {
   const listen = asObject(file['listen']) ?? {}
   const unix = doorsOf(listen['unix'], ['listen', 'unix'], 'path')
-  const tcp = ['tcp', 'tls'].flatMap((kind) => doorsOf(listen[kind], ['listen', kind], 'address'))
+  const tcp = ['tcp', 'tls', 'http'].flatMap((kind) => doorsOf(listen[kind], ['listen', kind], 'address'))
   const control = typeof file['control'] === 'string' ? [{ text: file['control'], path: ['control'] }] : []
   return [
     ...[...unix, ...control].flatMap(({ text, path }) => socketFits(text, path, places)),
@@ -114,7 +123,7 @@ function instancesFit(file: Raw): Finding[] {
 function optionsHaveTheirSubject(file: Raw): Finding[] {
   return poolsOf(file).flatMap(({ entry, path }) => {
     const aio = asObject(entry['aio'])
-    const type = aio?.['type'] ?? (entry['protocol'] === 'mcp' ? 'mcp' : 'stdio')
+    const type = aio?.['type'] ?? (['mcp', 'acp'].includes(String(entry['protocol'])) ? entry['protocol'] : 'stdio')
     const findings: Finding[] = []
     const refuse = (key: Path, allowed: string) =>
       findings.push({ path: [...path, ...key], at: 'key', found: quote(String(key.at(-1))), allowed })
@@ -122,21 +131,81 @@ function optionsHaveTheirSubject(file: Raw): Finding[] {
     if (entry['balance'] === 'session' && (entry['sharing'] ?? 'shared') !== 'shared')
       refuse(['balance'], 'only with sharing "shared": elsewhere a client has one worker at a time')
     if (aio?.['sampling'] !== undefined && type !== 'mcp') refuse(['aio', 'sampling'], 'only with aio.type "mcp"')
+    if (aio?.['permissions'] !== undefined && type !== 'acp') refuse(['aio', 'permissions'], 'only with aio.type "acp"')
+    findings.push(...samplingIsServed(file, aio?.['sampling'], [...path, 'aio', 'sampling']))
     if (aio?.['mode'] !== undefined && type !== 'stdio') refuse(['aio', 'mode'], 'only with aio.type "stdio"')
     return findings
   })
 }
 
-/** The doors with TLS that say which clients' certificates they take. */
-function certificatesHaveTheirSubject(file: Raw): Finding[] {
-  const value = asObject(file['listen'])?.['tls']
-  const doors = Array.isArray(value)
-    ? value.map((door, index) => ({ door: asObject(door), path: ['listen', 'tls', index] }))
-    : [{ door: asObject(value), path: ['listen', 'tls'] }]
-  return doors.flatMap(({ door, path }): Finding[] => {
-    if (door?.['client_cert'] === undefined || door['client_ca'] !== undefined) return []
-    return [{ path: [...path, 'client_cert'], at: 'key', found: '"client_cert"', allowed: 'only beside "client_ca"' }]
+/** Which key says where an agent is, by its type, and which others mean nothing then. */
+const AGENT_ADDRESSES = {
+  http: { address: 'endpoint', strange: ['url'], allowed: 'only with type "mcp"' },
+  mcp: { address: 'url', strange: ['endpoint', 'method_style'], allowed: 'only with type "http"' },
+} as const
+
+function agentsHaveAnAddress(file: Raw): Finding[] {
+  return entriesOf(file, 'agents').flatMap(({ entry, path }) => {
+    const { address, strange, allowed } = AGENT_ADDRESSES[entry['type'] === 'mcp' ? 'mcp' : 'http']
+    const missing: Finding = { path: [...path, address], found: 'nothing', allowed: 'an http:// or https:// URL' }
+    const stray = strange.filter((key) => key in entry)
+    return [
+      ...(entry[address] === undefined ? [missing] : []),
+      ...stray.map((key): Finding => ({ path: [...path, key], at: 'key', found: quote(key), allowed })),
+    ]
   })
+}
+
+function upstreamsCanBeReached(file: Raw, { environment }: RuleContext): Finding[] {
+  return poolsOf(file).flatMap(({ entry, path }) => upstreamFindings(entry, path, environment))
+}
+
+/** What answers for a model is an agent that is there. */
+function samplingIsServed(file: Raw, sampling: unknown, path: Path): Finding[] {
+  const isLong = typeof sampling === 'object'
+  const pool = isLong ? asObject(sampling)?.['pool'] : sampling
+  const place = isLong ? [...path, 'pool'] : path
+  if (isLong && asObject(sampling) !== undefined && Object.keys(sampling as object).length === 0)
+    return [{ path, found: 'neither "tool" nor "pool"', allowed: 'one of them, or both' }]
+  const unknown = poolExists(file, pool, place)
+  const entry = poolsOf(file).find(({ entry: { id } }) => id === pool)?.entry
+  if (unknown.length > 0 || entry === undefined || !speaksMcp(entry)) return unknown
+  return [{ path: place, found: `${quote(String(pool))}, which speaks MCP`, allowed: 'a pool whose agent speaks ACP' }]
+}
+
+function speaksMcp(entry: Raw): boolean {
+  return 'members' in entry || entry['protocol'] === 'mcp' || asObject(entry['aio'])?.['type'] === 'mcp'
+}
+
+/** Keys of certificates that mean nothing beside what is there. */
+const CERTIFICATE_KEYS = [
+  { key: 'client_cert', beside: 'client_ca' },
+  { key: 'client_ca', beside: 'cert' },
+  { key: 'cert', beside: 'key' },
+  { key: 'key', beside: 'cert' },
+] as const
+
+/** The doors with TLS that say which clients' certificates they take, and web doors that have one of two files. */
+function certificatesHaveTheirSubject(file: Raw): Finding[] {
+  return (['tls', 'http'] as const).flatMap((kind) =>
+    objectDoorsOf(file, kind).flatMap(({ door, path }) =>
+      CERTIFICATE_KEYS.filter(({ beside }) => kind === 'http' || beside === 'client_ca').flatMap(
+        ({ key, beside }): Finding[] =>
+          door[key] === undefined || door[beside] !== undefined
+            ? []
+            : [{ path: [...path, key], at: 'key', found: quote(key), allowed: `only beside ${quote(beside)}` }],
+      ),
+    ),
+  )
+}
+
+/** The doors of a kind that are written as objects. */
+function objectDoorsOf(file: Raw, kind: string): { door: Raw; path: Path }[] {
+  const value = asObject(file['listen'])?.[kind]
+  const doors = Array.isArray(value)
+    ? value.map((door, index) => ({ door: asObject(door), path: ['listen', kind, index] as Path }))
+    : [{ door: asObject(value), path: ['listen', kind] as Path }]
+  return doors.flatMap(({ door, path }) => (door === undefined ? [] : [{ door, path }]))
 }
 
 function aioNamesCanBeCalled(file: Raw): Finding[] {
@@ -155,7 +224,11 @@ function aioNamesCanBeCalled(file: Raw): Finding[] {
 
 function referencesResolve(file: Raw, { environment }: RuleContext): Finding[] {
   const otlp = asObject(asObject(file['aio'])?.['otlp'])
-  const maps = poolsOf(file).map(({ entry, path }) => ({ map: entry['env'], path: [...path, 'env'] as Path }))
+  const maps = poolsOf(file).flatMap(({ entry, path }): { map: unknown; path: Path }[] => [
+    { map: entry['env'], path: [...path, 'env'] },
+    { map: entry['headers'], path: [...path, 'headers'] },
+    { map: { url: entry['url'], token: entry['token'] }, path },
+  ])
   maps.push(
     ...entriesOf(file, 'agents').map(({ entry, path }) => ({ map: entry['headers'], path: [...path, 'headers'] })),
   )
@@ -167,6 +240,7 @@ function referencesResolve(file: Raw, { environment }: RuleContext): Finding[] {
 /** References in a map of variables, also one that has maps for single pools, that lead nowhere. */
 export function unresolvedIn(map: unknown, path: Path, environment: Environment): Finding[] {
   return Object.entries(asObject(map) ?? {}).flatMap(([name, value]) => {
+    if (value === undefined) return []
     const place = [...path, name]
     return typeof value === 'string'
       ? referenceFindings(value, place, environment)
@@ -204,13 +278,18 @@ function whoIsMeantIsWritten(file: Raw): Finding[] {
 /** Contract 9.11, 9.14: whom a token is for is said by one of the two. */
 function tokensHaveAnAudience(file: Raw): Finding[] {
   const oauth = asObject(accessOf(file)['oauth'])
+  const isServed = asObject(file['listen'])?.['http'] !== undefined
   if (oauth === undefined) {
     const found = quote('public_url')
-    return file['public_url'] === undefined
+    return file['public_url'] === undefined || isServed
       ? []
-      : [{ path: ['public_url'], at: 'key', found, allowed: 'only beside access.oauth' }]
+      : [{ path: ['public_url'], at: 'key', found, allowed: 'only beside access.oauth or listen.http' }]
   }
-  if (oauth['audience'] !== undefined || file['public_url'] !== undefined) return []
+  if (file['public_url'] !== undefined) return []
+  const doors = objectDoorsOf(file, 'http')
+  const isPublic = doors.length > 0 && doors.every(({ door }) => door['public_url'] !== undefined)
+  if (isServed && !isPublic) return [withoutPublicUrl()]
+  if (oauth['audience'] !== undefined || isPublic) return []
   return [
     {
       path: ['access', 'oauth'],
@@ -219,6 +298,16 @@ function tokensHaveAnAudience(file: Raw): Finding[] {
       suggestion: 'add "public_url" at the top, the address of the bus as clients see it, or "audience" here',
     },
   ]
+}
+
+/** Contract 9.14: whoever is refused is told where the documents of the door are. */
+function withoutPublicUrl(): Finding {
+  return {
+    path: ['access', 'oauth'],
+    found: 'a web door without "public_url"',
+    allowed: 'doors whose address clients can be told',
+    suggestion: 'add "public_url" at the top, or in the door: its address as clients see it',
+  }
 }
 
 /** Contract 9.12: what is believed about tokens does not come over a network in plain. */
@@ -234,20 +323,37 @@ function keysComeSafely(file: Raw): Finding[] {
   })
 }
 
-function accessOf(file: Raw): Raw {
-  return asObject(file['access']) ?? {}
+/** Contract 12.1: sessions of ACP, with workers that stay with their clients. */
+function keptSessionsHaveTheirSubject(file: Raw): Finding[] {
+  return poolsOf(file).flatMap(({ entry, path }): Finding[] => {
+    const sessions = asObject(entry['sessions'])
+    const keepSec = sessions?.['keep_sec'] ?? 0
+    if (sessions === undefined || keepSec === 0) return []
+    const { sharing, protocol } = entry
+    const findings: Finding[] = []
+    const refuse = (allowed: string): void =>
+      void findings.push({ path: [...path, 'sessions'], at: 'key', found: '"sessions"', allowed })
+    if (sharing === 'lease') refuse('only with sharing "shared" or "isolated": a lease ends with the request')
+    if (protocol === 'mcp' || protocol === 'plain') refuse(`only with protocol "acp" or "auto", not ${quote(protocol)}`)
+    const question = sessions['question_sec']
+    if (typeof question === 'number' && typeof keepSec === 'number' && question > keepSec)
+      findings.push({
+        path: [...path, 'sessions', 'question_sec'],
+        found: String(question),
+        allowed: `at most keep_sec, which is ${keepSec}`,
+      })
+    return findings
+  })
 }
 
-function poolExists(file: Raw, name: unknown, path: Path): Finding[] {
-  const ids = [...new Set(poolsOf(file).flatMap(({ entry }) => (typeof entry['id'] === 'string' ? [entry['id']] : [])))]
-  if (typeof name !== 'string' || name === '' || ids.includes(name)) return []
-  const meant = suggest(name, ids)
-  const finding: Finding = {
-    path,
-    found: quote(name),
-    allowed: ids.length === 0 ? 'the id of a pool' : listOf(ids.map(quote)),
-  }
-  return [meant === undefined ? finding : { ...finding, suggestion: `did you mean ${quote(meant)}?` }]
+function storeIsSaidOnce(file: Raw): Finding[] {
+  if (file['store'] === undefined || asObject(file['aio'])?.['store'] === undefined) return []
+  const allowed = 'one of "store" and "aio.store": they are the same'
+  return [{ path: ['aio', 'store'], at: 'key', found: '"store" a second time', allowed }]
+}
+
+function accessOf(file: Raw): Raw {
+  return asObject(file['access']) ?? {}
 }
 
 function socketFits(text: string, path: Path, places: Places): Finding[] {
@@ -289,27 +395,10 @@ function doorsOf(value: unknown, path: Path, textKey: string): DoorText[] {
   return typeof text === 'string' ? [{ text, path: [...path, textKey], pool: door?.['pool'], poolPath }] : []
 }
 
-function poolsOf(file: Raw): { entry: Raw; path: Path }[] {
-  return entriesOf(file, 'pools')
-}
-
 function namesOf(file: Raw): { name: string; path: Path }[] {
   const ids = poolsOf(file).map(({ entry, path }) => ({ name: entry['id'], path: [...path, 'id'] }))
   const names = entriesOf(file, 'agents').map(({ entry, path }) => ({ name: entry['name'], path: [...path, 'name'] }))
   return [...ids, ...names].filter(
     (it): it is { name: string; path: (string | number)[] } => typeof it.name === 'string',
   )
-}
-
-function entriesOf(file: Raw, key: string): { entry: Raw; path: Path }[] {
-  const list = file[key]
-  if (!Array.isArray(list)) return []
-  return list.flatMap((item, index) => {
-    const entry = asObject(item)
-    return entry === undefined ? [] : [{ entry, path: [key, index] }]
-  })
-}
-
-function asObject(value: unknown): Raw | undefined {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Raw) : undefined
 }

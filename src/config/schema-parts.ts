@@ -65,6 +65,14 @@ export function timeoutMs() {
   return whole(1, MAX_TIMEOUT_MS).default(30_000).describe('How long a call may take once it is written to the agent.')
 }
 
+/** Of an agent in a pool: one that speaks ACP may think for long. */
+export function poolTimeoutMs() {
+  return whole(1, MAX_TIMEOUT_MS).optional().meta({
+    description: 'How long a call may take once it is written to the agent. Left out: 30000; 600000 with type acp.',
+    default: 30_000,
+  })
+}
+
 export function maxPayloadBytes() {
   return whole(1, MAX_BYTES)
     .default(4_194_304)

@@ -7,6 +7,8 @@
  */
 import { z } from 'zod'
 import { access, tlsDoor } from './access-schema.ts'
+import { cluster } from './cluster-schema.ts'
+import { httpDoor } from './http-schema.ts'
 import { LIMIT_NAMES } from './limit-keys.ts'
 import { pool } from './pool-schema.ts'
 import {
@@ -44,10 +46,13 @@ const httpAgent = z.strictObject({
     .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'a name of letters, digits, ".", "_" and "-", at most 64')
     .describe('The name of the agent, called as NAME::method. Pools and agents share one set of names.'),
   type: z
-    .enum(['http', 'sse'])
+    .enum(['http', 'sse', 'mcp'])
     .default('http')
-    .describe('http; sse is another word for it, since every answer may stream.'),
-  endpoint: httpUrl().describe('The URL that calls are posted to, exactly as it is.'),
+    .describe(
+      'http; sse is another word for it, since every answer may stream. mcp: an MCP server over Streamable HTTP.',
+    ),
+  endpoint: httpUrl().optional().describe('With type http: the URL that calls are posted to, exactly as it is.'),
+  url: httpUrl().optional().describe('With type mcp: the URL of the server.'),
   headers: headers('Headers for the agent, such as its key.'),
   method_style: methodStyle(),
   modalities: modalities(),
@@ -55,25 +60,26 @@ const httpAgent = z.strictObject({
   max_payload_bytes: maxPayloadBytes(),
 })
 
+export const storeSection = z.strictObject({
+  path: path()
+    .optional()
+    .describe(
+      'The file of the store, relative to this file: traces, and what is said in kept sessions. Left out: ~/.stdio-bus/traces.db.',
+    ),
+  retention_days: whole(0, MAX_DAYS)
+    .default(14)
+    .describe('Traces, and what was said in sessions, older than this are deleted. 0 keeps them for ever.'),
+  payload_bytes: whole(0, MAX_BYTES)
+    .default(16_384)
+    .describe('How much of each input and output of a trace is kept. 0 keeps none. Sessions are kept whole.'),
+  redact: z
+    .array(word('the name of a key'))
+    .default(['password', 'passwd', 'secret', 'token', 'api_key', 'apikey', 'authorization'])
+    .describe('Keys whose values are never stored in traces, at any depth, in upper or lower case.'),
+})
+
 export const aioSection = z.strictObject({
-  store: z
-    .strictObject({
-      path: path()
-        .optional()
-        .describe('The file of the trace store, relative to this file. Left out: ~/.stdio-bus/traces.db.'),
-      retention_days: whole(0, MAX_DAYS)
-        .default(14)
-        .describe('Traces older than this are deleted. 0 keeps them for ever.'),
-      payload_bytes: whole(0, MAX_BYTES)
-        .default(16_384)
-        .describe('How much of each input and output is kept. 0 keeps none.'),
-      redact: z
-        .array(word('the name of a key'))
-        .default(['password', 'passwd', 'secret', 'token', 'api_key', 'apikey', 'authorization'])
-        .describe('Keys whose values are never stored, at any depth, in upper or lower case.'),
-    })
-    .prefault({})
-    .describe('Where traces are kept, how long, and how much of them.'),
+  store: storeSection.prefault({}).describe('Another spelling of store, at the top of the file.'),
   otlp: z
     .strictObject({
       endpoint: httpUrl().describe(
@@ -118,7 +124,7 @@ const registry = z.strictObject({
 
 export const configFile = z
   .strictObject({
-    pools: z.array(pool).min(1).describe('The pools: each is one kind of worker.'),
+    pools: z.array(pool).describe('The pools: each is one kind of worker. At least one, unless there is a cluster.'),
     default_pool: word('the id of a pool')
       .optional()
       .describe('The pool of clients that name none. Not needed when there is only one.'),
@@ -138,10 +144,13 @@ export const configFile = z
           .union([tlsDoor, z.array(tlsDoor)])
           .optional()
           .describe('TCP addresses to listen on with TLS: {address, pool, cert, key, ...}, or a list of these.'),
+        http: oneOrMany(word('HOST:PORT'), httpDoor).describe(
+          'Addresses to serve HTTP and WebSocket on: "HOST:PORT", {address, pool, cert, key, origins, ...}, or a list of these.',
+        ),
       })
       .default({})
       .describe(
-        'The doors of the bus. The flags --stdio, --unix, --tcp and --tls replace them. None: stdin and stdout are the only client.',
+        'The doors of the bus. The flags --stdio, --unix, --tcp, --tls and --http replace them. None: stdin and stdout are the only client.',
       ),
     control: path()
       .optional()
@@ -157,9 +166,17 @@ export const configFile = z
         'The address of the bus as clients see it, such as https://bus.example.com, where access.oauth is used.',
       ),
     agents: z.array(httpAgent).default([]).describe('AIO agents that are reached over HTTP.'),
+    store: storeSection
+      .optional()
+      .describe('Where traces and what is said in kept sessions are kept, how long, and how much of them.'),
     aio: aioSection
       .optional()
       .describe('Switches AIO on (so do agents, and a pool with aio) and says where its traces go.'),
+    cluster: cluster
+      .optional()
+      .describe(
+        'Makes this bus one node of many, on NATS: a client of any node reaches the pools of all. Left out: it is alone.',
+      ),
     registry: registry.prefault({}).describe('Where agents named by registry id come from.'),
   })
   .describe(

@@ -19,6 +19,7 @@ function uncomment(text: string): string {
 const VARIANTS: [name: string, options: StarterOptions][] = [
   ['echo', { schema: './s.json' }],
   ['the demo', { schema: './s.json', agent: 'demo' }],
+  ['what is exported', { schema: './s.json', agent: 'exported' }],
   ['an endpoint', { schema: './s.json', agent: { baseUrl: 'http://127.0.0.1:11434/v1', model: 'llama3.2' } }],
 ]
 
@@ -46,7 +47,8 @@ describe('the starter', () => {
 
   it('sends the key of another to no endpoint', () => {
     const agent = { baseUrl: 'http://127.0.0.1:11434/v1', model: 'm' }
-    expect(configOf(writeStarter({ schema: 's', agent })).launches.get('chat')?.env['OPENAI_API_KEY']).toBe('')
+    const chat = configOf(writeStarter({ schema: 's', agent })).launches.get('chat')
+    expect(chat).toMatchObject({ env: { OPENAI_API_KEY: '' } })
   })
 
   it('without an endpoint the agent runs its demo', () => {
@@ -60,7 +62,7 @@ describe('the starter', () => {
     // biome-ignore lint/suspicious/noTemplateCurlyInString: the strange name is the point
     const model = '"\n}] // ${HOME} /* \\ $${X}'
     const { launches } = configOf(writeStarter({ schema: 's', agent: { baseUrl: 'http://h/v1', model } }))
-    expect(launches.get('chat')?.env['OPENAI_MODEL']).toBe(model)
+    expect(launches.get('chat')).toMatchObject({ env: { OPENAI_MODEL: model } })
   })
 
   it.each(VARIANTS)('every option of %s that is commented out is right when uncommented', (_name, options) => {

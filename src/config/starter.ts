@@ -17,8 +17,8 @@ export interface Endpoint {
 export interface StarterOptions {
   /** Where editors find the schema: a relative path or a URL. */
   readonly schema: string
-  /** Left out: the echo agent. `demo`: the OpenAI agent with its built-in endpoint. */
-  readonly agent?: Endpoint | 'demo'
+  /** Left out: the echo agent. `demo`: the OpenAI agent with its built-in endpoint; `exported`: with what the variables say. */
+  readonly agent?: Endpoint | 'demo' | 'exported'
 }
 
 export function writeStarter({ schema, agent }: StarterOptions): string {
@@ -37,7 +37,8 @@ ${REST}`
 }
 
 const HEAD = `// Configuration of stdio Bus. Comments and trailing commas are fine; keys that begin with "_" are comments too.
-// Look it over with "stdio-bus check", start the bus with "stdio-bus", take changes over with "stdio-bus reload".
+// Look it over with "stdio-bus check", start the bus with "stdio-bus start", take changes over with "stdio-bus reload".
+// Pools are added by hand, with "stdio-bus add" or with "stdio-bus import": these comments stay.
 `
 
 const ECHO_POOL = `  "pools": [
@@ -52,18 +53,23 @@ const ECHO_POOL = `  "pools": [
       "instances": 1,
     },`
 
-function openAiPool(agent: Endpoint | 'demo'): string {
+function openAiPool(agent: Endpoint | 'demo' | 'exported'): string {
   return `  "pools": [
     {
       // A pool is one kind of worker. Clients choose it by this name.
       "id": "chat",
       // The agent that connects ACP clients to any Chat Completions endpoint.
       "agent": "openai",
-${agent === 'demo' ? DEMO_ENDPOINT : namedEndpoint(agent)}
+${typeof agent === 'string' ? UNNAMED_ENDPOINTS[agent] : namedEndpoint(agent)}
       // How many workers run side by side. New sessions take the next one in turn.
       "instances": 1,
     },`
 }
+
+const EXPORTED_ENDPOINT = `      // OPENAI_BASE_URL, OPENAI_MODEL, OPENAI_API_KEY and the like are taken from where the bus is started; "env" wins over them.
+      "env": {
+        // "OPENAI_MODEL": "llama3.2",
+      },`
 
 const DEMO_ENDPOINT = `      // No endpoint was found on this machine, so it talks to a built-in one that only demonstrates.
       // Remove this line and fill in "env" to use a real one.
@@ -73,6 +79,8 @@ const DEMO_ENDPOINT = `      // No endpoint was found on this machine, so it tal
         // "OPENAI_MODEL": "llama3.2",
         // "OPENAI_API_KEY": "\${OPENAI_API_KEY}",
       },`
+
+const UNNAMED_ENDPOINTS = { demo: DEMO_ENDPOINT, exported: EXPORTED_ENDPOINT }
 
 const NO_KEY = [
   '        // Empty: this server wants no key, and the one of another must not be sent to it.',

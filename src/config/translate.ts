@@ -6,26 +6,37 @@
  * the rules; what cannot be translated is then left out.
  */
 import { createHash } from 'node:crypto'
+import type { z } from 'zod'
 import { DEFAULT_LIMITS, type Limits } from '../kernel/limits.ts'
-import type { Balance, BusSpec, PoolId, PoolSpec, Protocol } from '../kernel/vocabulary.ts'
+import type { Balance, BusSpec, Keeping, PoolId, PoolSpec, Protocol } from '../kernel/vocabulary.ts'
 import { parseAddress } from './address.ts'
 import type {
   AccessConfig,
+  AggregateConfig,
   AioAgent,
   AioConfig,
   BusConfig,
+  ClusterConfig,
+  HttpDoor,
   Launch,
   Listen,
+  MemberConfig,
   OauthConfig,
   RegistryConfig,
+  RemoteLaunch,
   TlsDoor,
 } from './bus-config.ts'
+import { nodeOfHost } from './cluster-rules.ts'
 import { type Environment, expandReferences } from './environment.ts'
+import { httpDoor } from './http-schema.ts'
 import { LIMIT_KEYS, layLimits, POOL_LIMIT_NAMES } from './limit-keys.ts'
 import { type Places, resolvePath } from './paths.ts'
 import { translateEnvironment, translateRights } from './rights-schema.ts'
 import { aioSection, type ConfigFile, type PoolEntry } from './schema.ts'
+import { SCHEMES, schemeOf } from './upstream-rules.ts'
 
+const TIMEOUT_MS = 30_000
+const ACP_TIMEOUT_MS = 600_000
 const DEFAULT_STORE = '~/.stdio-bus/traces.db'
 
 export interface TranslateContext {
@@ -37,29 +48,71 @@ export interface TranslateContext {
 
 export function translate(file: ConfigFile, context: TranslateContext): BusConfig {
   const registry = translateRegistry(file.registry, context)
-  const launches = new Map(file.pools.map((entry) => [entry.id, translateLaunch(entry, context)]))
+  const withWorkers = file.pools.filter(({ members }) => members === undefined)
+  const launches = new Map(withWorkers.map((entry) => [entry.id, translateLaunch(entry, context)]))
   const bus = translateBus(file, launches, registry)
-  const agents = translateAgents(file, bus, context)
+  const agents = translateAgents(file, bus, launches, context)
   return {
     file: context.file,
     bus,
     launches,
-    listen: translateListen(file.listen, context.places),
+    aggregates: file.pools.flatMap(translateAggregate),
+    listen: translateListen(file, context.places),
     control: file.control === undefined ? undefined : resolvePath(file.control, context.places),
     aio: translateAio(file, agents.length > 0, context),
     agents,
     registry,
     access: translateAccess(file, context),
+    ...(file.public_url === undefined ? {} : { publicUrl: withoutSlash(file.public_url) }),
+    ...(file.cluster === undefined ? {} : { cluster: translateCluster(file.cluster, context) }),
+  }
+}
+
+function translateCluster(
+  file: NonNullable<ConfigFile['cluster']>,
+  { places, environment }: TranslateContext,
+): ClusterConfig {
+  const { credentials, tls, local, js_domain: jsDomain } = file
+  const at = (path: string): string => resolvePath(path, places)
+  return {
+    servers: listOf(file.nats).map((url) => expandReferences(url, environment).value),
+    name: file.name,
+    node: file.node ?? nodeOfHost() ?? '',
+    ...(credentials === undefined ? {} : { credentials: at(credentials) }),
+    tls: {
+      ...(tls.ca && { ca: at(tls.ca) }),
+      ...(tls.cert && { cert: at(tls.cert) }),
+      ...(tls.key && { key: at(tls.key) }),
+    },
+    exports: file.export,
+    imports: file.import,
+    ...(local === undefined ? {} : { local }),
+    ...(jsDomain === undefined ? {} : { jsDomain }),
+    lostAfterMs: file.lost_after_ms,
   }
 }
 
 function translateBus(file: ConfigFile, launches: ReadonlyMap<PoolId, Launch>, registry: RegistryConfig): BusSpec {
   const general = layLimits(DEFAULT_LIMITS, file.limits)
-  const pools = file.pools.map((entry) => translatePool(entry, general, launches.get(entry.id)!, registry))
+  const members = new Set(
+    file.pools.flatMap(translateAggregate).flatMap((each) => each.members.map(({ pool }) => pool)),
+  )
+  const pools = file.pools.map((entry) =>
+    entry.members === undefined
+      ? translatePool(members.has(entry.id) ? asMember(entry) : entry, general, launches.get(entry.id)!, registry)
+      : aggregatePool(entry, general),
+  )
   // A client's line may be as long as the largest that any pool takes (contract 8.1).
   const gateway = gatewayOf(file)
   const longest = Math.max(general.maxInputBufferBytes, ...pools.map(({ limits }) => limits.maxInputBufferBytes))
-  return { pools, defaultPool: file.default_pool, limits: { ...general, maxInputBufferBytes: longest }, gateway }
+  const node = file.cluster === undefined ? {} : { node: file.cluster.node ?? nodeOfHost() ?? '' }
+  return {
+    pools,
+    defaultPool: file.default_pool,
+    limits: { ...general, maxInputBufferBytes: longest },
+    gateway,
+    ...node,
+  }
 }
 
 /** What the kernel hands to the gateway (spec N1): traces can be asked for wherever some are kept. */
@@ -68,8 +121,14 @@ function gatewayOf({ aio, agents, pools }: ConfigFile): 'off' | 'bus' | 'all' {
   return pools.some(({ trace }) => trace) ? 'bus' : 'off'
 }
 
-function agentType({ aio, protocol }: PoolEntry): 'stdio' | 'mcp' | undefined {
-  return aio && (aio.type ?? (protocol === 'mcp' ? 'mcp' : 'stdio'))
+function agentType({ aio, protocol }: PoolEntry): 'stdio' | 'mcp' | 'acp' | undefined {
+  return aio && (aio.type ?? (protocol === 'mcp' || protocol === 'acp' ? protocol : 'stdio'))
+}
+
+/** The pool that answers when a server asks for a model. */
+function samplingOf({ aio }: PoolEntry): { readonly tool?: string | undefined; readonly pool?: string | undefined } {
+  const { sampling } = aio ?? {}
+  return typeof sampling === 'string' ? { pool: sampling } : (sampling ?? {})
 }
 
 function translatePool(entry: PoolEntry, general: Limits, launch: Launch, registry: RegistryConfig): PoolSpec {
@@ -82,24 +141,82 @@ function translatePool(entry: PoolEntry, general: Limits, launch: Launch, regist
     sharing: entry.sharing,
     balance: balanceOf(entry),
     ...(entry.fallback === undefined ? {} : { fallback: entry.fallback }),
-    protocol: protocolOf(entry),
+    protocol: protocolOf(entry, launch),
     era: entry.era,
     restart: entry.restart,
     startTimeoutMs: entry.start_timeout_sec * 1000,
     hangTimeoutMs: entry.hang_timeout_sec * 1000,
     limits: layLimits(general, entry.limits),
     trace: entry.trace,
+    ...(entry.url === undefined ? {} : { isRemote: true }),
     ...(isOneshot ? { isAioOnly: true } : {}),
+    ...(samplingOf(entry).pool === undefined ? {} : { offers: { sampling: {} } }),
+    ...keepingOf(entry),
+    ...(entry.sessions?.portable === true ? { isPortable: true as const } : {}),
   }
   const bounds = POOL_LIMIT_NAMES.map((key) => spec.limits[LIMIT_KEYS[key].name])
   const origin = 'registry' in launch ? registry : undefined
   return { ...spec, revision: revisionOf([{ ...spec, instances: 0, limits: bounds }, launch, entry.aio, origin]) }
 }
 
-function protocolOf(entry: PoolEntry): Protocol {
+/** A member is greeted at its start, as a server that agents call is. */
+function asMember(entry: PoolEntry): PoolEntry {
+  return (entry.protocol ?? 'auto') === 'auto' ? { ...entry, protocol: 'mcp' } : entry
+}
+
+/** It has no workers: whatever is for it is handed on. */
+function aggregatePool(entry: PoolEntry, limits: Limits): PoolSpec {
+  const { id, members, mode, pin, max_name, list_wait_ms } = entry
+  return {
+    id,
+    instances: 0,
+    maxInstances: 0,
+    sharing: 'shared',
+    protocol: 'mcp',
+    era: 'auto',
+    restart: 'never',
+    startTimeoutMs: 0,
+    hangTimeoutMs: 0,
+    limits,
+    trace: false,
+    isAggregate: true,
+    revision: revisionOf([id, members, mode, pin, max_name, list_wait_ms]),
+  }
+}
+
+function translateAggregate(entry: PoolEntry): AggregateConfig[] {
+  const { id, members, mode, pin, max_name: maxNameLength, list_wait_ms: listWaitMs } = entry
+  if (members === undefined) return []
+  return [{ id, members: members.map(translateMember), mode, pin, maxNameLength, listWaitMs }]
+}
+
+function translateMember(member: NonNullable<PoolEntry['members']>[number]): MemberConfig {
+  if (typeof member === 'string') return { pool: member, allow: ['*'], deny: [], rename: new Map() }
+  const { pool, prefix, allow, deny, rename } = member
+  return { pool, ...(prefix === undefined ? {} : { prefix }), allow, deny, rename: new Map(Object.entries(rename)) }
+}
+
+/** Sessions of a pool that keeps them for no time at all end with their clients. */
+function keepingOf({ sessions }: PoolEntry): { readonly keeping?: Keeping } {
+  if (sessions === undefined || sessions.keep_sec === 0) return {}
+  const { keep_sec: keepSec, journal, question_sec: questionSec = keepSec, max_bytes, max_kept } = sessions
+  return {
+    keeping: {
+      keepMs: keepSec * 1000,
+      isJournaled: journal,
+      questionMs: questionSec * 1000,
+      maxBytes: max_bytes,
+      maxKept: max_kept,
+    },
+  }
+}
+
+function protocolOf(entry: PoolEntry, launch: Launch): Protocol {
   const { agent, aio, registry, protocol } = entry
+  if ('url' in launch && SCHEMES[schemeOf(launch.url) ?? '']?.kind === 'http') return 'mcp'
   // A server that agents call is greeted at its start.
-  if (agentType(entry) === 'mcp' && (protocol ?? 'auto') === 'auto') return 'mcp'
+  const type = agentType(entry)
+  if (type !== undefined && type !== 'stdio' && (protocol ?? 'auto') === 'auto') return type
   if (protocol !== undefined) return protocol
   // Agents of the registry may have been written for AIO, but then the file says so.
   const isAcp = agent === 'openai' || agent === 'registry' || registry !== undefined
@@ -125,6 +242,7 @@ function sortKeys(_key: string, value: unknown): unknown {
 
 function translateLaunch(entry: PoolEntry, context: TranslateContext): Launch {
   const { places } = context
+  if (entry.url !== undefined) return translateRemote(entry, entry.url, context)
   const common = {
     args: entry.args,
     env: expandAll(entry.env, context.environment),
@@ -138,12 +256,26 @@ function translateLaunch(entry: PoolEntry, context: TranslateContext): Launch {
   return { command: command.startsWith('~/') ? resolvePath(command, places) : command, ...common }
 }
 
+function translateRemote(entry: PoolEntry, url: string, { places, environment }: TranslateContext): RemoteLaunch {
+  const { token, pool, ca, cert, key } = entry
+  const text = expandReferences(url, environment).value
+  const at = (file: string): string => resolvePath(file, places)
+  return {
+    url: schemeOf(text) === 'unix' ? `unix:${at(text.slice('unix:'.length))}` : text,
+    headers: expandAll(entry.headers, environment),
+    ...(token === undefined ? {} : { token: expandReferences(token, environment).value }),
+    ...(pool === undefined ? {} : { pool }),
+    tls: { ...(ca && { ca: at(ca) }), ...(cert && { cert: at(cert) }), ...(key && { key: at(key) }) },
+    connectTimeoutMs: entry.connect_timeout_sec * 1000,
+  }
+}
+
 function expandAll(map: Readonly<Record<string, string>>, environment: Environment): Record<string, string> {
   const entries = Object.entries(map).map(([name, text]) => [name, expandReferences(text, environment).value])
   return Object.fromEntries(entries)
 }
 
-function translateListen(listen: ConfigFile['listen'], places: Places): Listen {
+function translateListen({ listen, public_url: publicUrl }: ConfigFile, places: Places): Listen {
   const unix = listOf(listen.unix).map((door) => (typeof door === 'string' ? { path: door } : door))
   const tcp = listOf(listen.tcp).map((door) => (typeof door === 'string' ? { address: door } : door))
   return {
@@ -153,7 +285,40 @@ function translateListen(listen: ConfigFile['listen'], places: Places): Listen {
       return parsed === undefined ? [] : [{ ...parsed, pool }]
     }),
     tls: listOf(listen.tls).flatMap((door) => translateTlsDoor(door, places)),
+    http: listOf(listen.http).flatMap((door) =>
+      translateHttpDoor(typeof door === 'string' ? httpDoor.parse({ address: door }) : door, publicUrl, places),
+    ),
   }
+}
+
+type HttpEntry = z.output<typeof httpDoor>
+
+function translateHttpDoor(door: HttpEntry, general: string | undefined, places: Places): HttpDoor[] {
+  const parsed = parseAddress(door.address)
+  if (parsed === undefined) return []
+  const { cert, key, client_ca: clientCa, sessions_file: sessionsFile } = door
+  const publicUrl = door.public_url ?? general
+  const files = Object.entries({ cert, key, clientCa, sessionsFile }).flatMap(([name, path]) =>
+    path === undefined ? [] : [[name, resolvePath(path, places)]],
+  )
+  return [
+    {
+      ...parsed,
+      pool: door.pool,
+      ...Object.fromEntries(files),
+      isClientCertOptional: door.client_cert === 'optional',
+      sessionIdleMs: door.session_idle_sec * 1000,
+      maxConnections: door.max_connections,
+      hasConsole: door.console,
+      ...(publicUrl === undefined ? {} : { publicUrl: withoutSlash(publicUrl) }),
+      hosts: door.hosts,
+      origins: door.origins,
+    },
+  ]
+}
+
+function withoutSlash(url: string): string {
+  return url.replace(/\/+$/, '')
 }
 
 type TlsEntry = Exclude<NonNullable<ConfigFile['listen']['tls']>, unknown[]>
@@ -190,7 +355,7 @@ function translateAccess(
     ...(audit === undefined ? {} : { audit: { file: resolvePath(audit.file, places), isRequired: audit.required } }),
     ...(oauth === undefined ? {} : { oauth: translateOauth(oauth) }),
     certificates,
-    ...(publicUrl === undefined ? {} : { publicUrl: publicUrl.replace(/\/+$/, '') }),
+    ...(publicUrl === undefined ? {} : { publicUrl: withoutSlash(publicUrl) }),
   }
 }
 
@@ -206,7 +371,8 @@ function listOf<T>(value: T | T[] | undefined): T[] {
 }
 
 function translateAio(file: ConfigFile, hasAgents: boolean, { places, environment }: TranslateContext): AioConfig {
-  const { store, otlp, remote_queries: remoteQueries } = file.aio ?? aioSection.parse({})
+  const { store: spelledOtherwise, otlp, remote_queries: remoteQueries } = file.aio ?? aioSection.parse({})
+  const store = file.store ?? spelledOtherwise
   return {
     enabled: file.aio !== undefined || hasAgents,
     store: {
@@ -220,26 +386,40 @@ function translateAio(file: ConfigFile, hasAgents: boolean, { places, environmen
   }
 }
 
-function translateAgents(file: ConfigFile, bus: BusSpec, { environment }: TranslateContext): AioAgent[] {
-  const pooled = file.pools.flatMap((entry, index) => poolAgents(entry, bus.pools[index]!))
-  const remote = file.agents.map(
-    (agent): AioAgent => ({
-      type: 'http',
-      endpoint: agent.endpoint,
+function translateAgents(
+  file: ConfigFile,
+  bus: BusSpec,
+  launches: ReadonlyMap<PoolId, Launch>,
+  { environment, places }: TranslateContext,
+): AioAgent[] {
+  const cwdOf = (pool: PoolId): string => {
+    const launch = launches.get(pool)
+    return launch !== undefined && 'cwd' in launch ? launch.cwd : places.startedIn
+  }
+  const pooled = file.pools.flatMap((entry, index) => poolAgents(entry, bus.pools[index]!, cwdOf))
+  const remote = file.agents.map((agent): AioAgent => {
+    const common = {
       headers: expandAll(agent.headers, environment),
       ...agentCommon(agent.name, agent, bus.limits),
-    }),
-  )
+    }
+    return agent.type === 'mcp'
+      ? { type: 'mcp', url: agent.url!, ...common }
+      : { type: 'http', endpoint: agent.endpoint!, ...common }
+  })
   return [...pooled, ...remote]
 }
 
-function poolAgents(entry: PoolEntry, { limits }: PoolSpec): AioAgent[] {
+function poolAgents(entry: PoolEntry, { limits }: PoolSpec, cwdOf: (pool: PoolId) => string): AioAgent[] {
   const { id, aio, instances } = entry
   const type = agentType(entry)
   if (aio === undefined || type === undefined) return []
-  const common = { pool: id, instances, ...agentCommon(id, aio, limits) }
+  const timeoutMs = aio.timeout_ms ?? (type === 'acp' ? ACP_TIMEOUT_MS : TIMEOUT_MS)
+  const common = { pool: id, instances, ...agentCommon(id, { ...aio, timeout_ms: timeoutMs }, limits) }
   if (type === 'stdio') return [{ type, mode: aio.mode, ...common }]
-  return [{ type, ...(aio.sampling === undefined ? {} : { sampling: aio.sampling }), ...common }]
+  if (type === 'acp') return [{ type, permissions: aio.permissions, cwd: cwdOf(id), ...common }]
+  const { tool, pool } = samplingOf(entry)
+  if (tool === undefined && pool === undefined) return [{ type, ...common }]
+  return [{ type, sampling: { tool, pool, cwd: pool === undefined ? undefined : cwdOf(pool) }, ...common }]
 }
 
 type AgentEntry = Pick<ConfigFile['agents'][number], 'modalities' | 'method_style' | 'timeout_ms' | 'max_payload_bytes'>
