@@ -5,6 +5,7 @@
  * lands on one of them is closed at once and reported. Without that reserve the runtime sheds connections silently, and
  * the supervision fails with them.
  */
+import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { createServer, type ListenOptions, type Server, type Socket } from 'node:net'
 import type { Accept, ConnectionInfo, DoorOptions } from './listener.ts'
@@ -58,12 +59,14 @@ export function rarely(tell: (message: string) => void): (message: string) => vo
 }
 
 /** The soft limit of open files; without bound where the system does not tell. */
-function descriptorLimit(): number {
+export function descriptorLimit(limitsFile = '/proc/self/limits'): number {
   try {
-    const soft = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1]
+    const soft = /^Max open files\s+(\d+)/m.exec(readFileSync(limitsFile, 'utf8'))?.[1]
     return soft === undefined ? Number.POSITIVE_INFINITY : Number(soft)
   } catch {
-    return Number.POSITIVE_INFINITY
+    // Where there is no such file (macOS), a child tells: it inherits the limit.
+    const { stdout } = spawnSync('/bin/sh', ['-c', 'ulimit -n'], { encoding: 'utf8' })
+    return Number.parseInt(stdout ?? '', 10) || Number.POSITIVE_INFINITY
   }
 }
 

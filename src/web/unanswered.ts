@@ -1,0 +1,34 @@
+/**
+ * The requests of one connection that have been read and not answered to the end. Requests may come one behind the other, and
+ * answers have no names: so whatever cannot be read is answered behind those that could.
+ */
+import type { ServerResponse } from 'node:http'
+
+export class Unanswered {
+  /** Oldest first; nearly always one. */
+  readonly #open: ServerResponse[] = []
+  #lastWord: ((broken: ServerResponse | undefined) => void) | undefined
+
+  begin(response: ServerResponse): void {
+    this.#open.push(response)
+    response.once('close', () => {
+      this.#open.splice(this.#open.indexOf(response), 1)
+      this.#maybeEnd()
+    })
+  }
+
+  /** Nothing more can be read: once all others are answered the last word is said, for the request that broke off, if one did. */
+  end(lastWord: (broken: ServerResponse | undefined) => void): void {
+    this.#lastWord ??= lastWord
+    this.#maybeEnd()
+  }
+
+  #maybeEnd(): void {
+    const [first, ...others] = this.#open
+    const isAnswered = first === undefined || (others.length === 0 && !first.req.complete)
+    if (this.#lastWord === undefined || !isAnswered) return
+    const say = this.#lastWord
+    this.#lastWord = () => {}
+    say(first)
+  }
+}

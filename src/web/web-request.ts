@@ -1,0 +1,154 @@
+/**
+ * One request under way and its answer: its head as the adapters read it, and the few ways to answer.
+ *
+ * It answers once: whatever comes second is not sent. No query, token, cookie or body of it is written to any log.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Reason } from '../kernel/faults.ts'
+import type { PoolId } from '../kernel/vocabulary.ts'
+import type { Connection } from './door.ts'
+import { statusOf, type WebReason, webFaultOf } from './faults.ts'
+import type { Admitted } from './port.ts'
+
+const COMMON = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' } as const
+const JSON_TYPE = 'application/json'
+
+/** Why a request is not served, and what goes with it. */
+export interface Refusal {
+  readonly reason: Reason | WebReason
+  readonly detail?: Record<string, unknown>
+  /** In place of what the reason says. */
+  readonly status?: number
+  readonly headers?: Readonly<Record<string, string>>
+  /** The id of the message as it is spelled, where it could be read. */
+  readonly id?: string
+}
+
+/** A refusal in the words of whatever is behind the path. */
+export type Phrase = (web: WebRequest, reason: string, message: string) => string
+
+export class WebRequest {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly connection: Connection
+  /** Without its query and without a slash at its end. */
+  readonly path: string
+  /** Whom it is for: what its target says, as proxies are asked, else its `Host`. */
+  readonly host: string | undefined
+  /** The part of the path behind the name of the door. */
+  pool: PoolId | undefined
+  /** Who has sent it; set before anything of its body is read. */
+  admitted!: Admitted
+  /** undefined: a refusal is an error of JSON-RPC. */
+  phrase: Phrase | undefined
+  readonly #count: (reason: string) => void
+  readonly #headers: Record<string, string>
+
+  constructor(
+    request: IncomingMessage,
+    response: ServerResponse,
+    connection: Connection,
+    count: (reason: string) => void,
+  ) {
+    this.request = request
+    this.response = response
+    this.connection = connection
+    const { authority, path } = targetOf(request.url ?? '/')
+    this.path = path
+    this.host = authority ?? request.headers.host
+    this.#count = count
+    this.#headers = { ...COMMON }
+    response.on('error', () => response.destroy())
+    request.on('error', () => {})
+  }
+
+  /** The parts of its path, decoded; undefined: they cannot be. */
+  get segments(): readonly string[] | undefined {
+    try {
+      return this.path.slice(1).split('/').map(decodeURIComponent)
+    } catch {
+      return undefined
+    }
+  }
+
+  /** What stands behind the question mark; it is never logged. */
+  get query(): URLSearchParams {
+    return new URLSearchParams(/\?([^#]*)/.exec(this.request.url ?? '')?.[1] ?? '')
+  }
+
+  get method(): string {
+    return this.request.method ?? ''
+  }
+
+  header(name: string): string | undefined {
+    const value = this.request.headers[name]
+    return Array.isArray(value) ? value.join(', ') : value
+  }
+
+  /** Goes with whatever is answered. */
+  setHeaders(headers: Readonly<Record<string, string>>): void {
+    Object.assign(this.#headers, headers)
+  }
+
+  get headers(): Readonly<Record<string, string>> {
+    return this.#headers
+  }
+
+  /** A whole answer; `body` is JSON unless the headers say otherwise. */
+  answer(status: number, body: string | Buffer | undefined, headers: Readonly<Record<string, string>> = {}): void {
+    const { response } = this
+    if (response.headersSent || response.destroyed) return
+    const type =
+      body === undefined ? {} : { 'content-type': JSON_TYPE, 'content-length': String(Buffer.byteLength(body)) }
+    response.writeHead(status, { ...this.#headers, ...type, ...headers, ...this.#ending() })
+    response.end(body)
+  }
+
+  refuse({ reason, detail, status = statusOf(reason), headers = {}, id = 'null' }: Refusal): void {
+    this.#count(reason)
+    const fault = webFaultOf(reason, detail)
+    const body =
+      this.phrase?.(this, reason, fault.message) ?? `{"jsonrpc":"2.0","id":${id},"error":${JSON.stringify(fault)}}`
+    this.answer(status, body, { ...retryAfter(status, detail), ...headers })
+  }
+
+  /** A body that nobody has read ends the connection: it would have to be read to get at what follows. */
+  #ending(): Record<string, string> {
+    const { request } = this
+    const hasBody =
+      request.headers['transfer-encoding'] !== undefined || Number(request.headers['content-length'] ?? 0) > 0
+    return hasBody && !request.complete ? { connection: 'close' } : {}
+  }
+}
+
+const RETRIED = new Set([429, 503])
+
+/** In whole seconds, as HTTP has it. */
+function retryAfter(status: number, detail: Record<string, unknown> | undefined): Record<string, string> {
+  if (!RETRIED.has(status)) return {}
+  const ms = detail?.['retry_after_ms']
+  return { 'retry-after': String(Math.max(1, Math.ceil((typeof ms === 'number' ? ms : 1_000) / 1_000))) }
+}
+
+const WHOLE_URL = /^https?:\/\/([^/?#]*)/i
+
+function targetOf(url: string): { readonly authority: string | undefined; readonly path: string } {
+  const [prefix = '', authority] = WHOLE_URL.exec(url) ?? []
+  const path = url.slice(prefix.length).replace(/[?#].*$/s, '') || '/'
+  return { authority, path: path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path }
+}
+
+/** Of these the runtime keeps the first and drops the others, where somebody before it may have read another. */
+const SINGLE: ReadonlySet<string> = new Set(['host', 'authorization', 'content-type'])
+
+/** A header that means one thing and was sent more than once. */
+export function doubledHeader({ rawHeaders }: IncomingMessage): string | undefined {
+  const seen = new Set<string>()
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i]!.toLowerCase()
+    if (!SINGLE.has(name)) continue
+    if (seen.has(name)) return name
+    seen.add(name)
+  }
+  return undefined
+}
