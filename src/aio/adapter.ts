@@ -45,8 +45,30 @@ export interface Outcome {
   settle(answer: Answer, settlement: Settlement): void
   /** `traceOnly` is kept for the operator and not told to the caller. */
   fail(error: ErrorBody, traceOnly?: JsonObject): void
+  /** Something is decided or done for the call on the way: it stands below it in the trace. */
+  child(start: ChildStart): OpenChild
   /** The adapter itself failed: the caller gets an error, the operator its cause. */
   broke(error: unknown): void
+}
+
+/** A step of a call. */
+export interface ChildStart {
+  readonly agent: string
+  readonly method: string
+  readonly protocol: 'aio' | 'acp' | 'mcp'
+  readonly input: unknown
+}
+
+export interface OpenChild {
+  /** By which calls of whoever does it find their parent. */
+  readonly meta: JsonObject
+  /** Agents call each other deeper than they may. */
+  readonly isTooDeep: boolean
+  sent(worker: string | null): void
+  child(start: ChildStart): OpenChild
+  end(output: unknown, error?: CallError): void
+  /** Nobody wants it any more, nor what it led to. */
+  giveUp(error: CallError): void
 }
 
 export function exchangeOptions({ affinity, client }: Invocation): ExchangeOptions {
@@ -62,6 +84,7 @@ export function wholeOutcome(outcome: Outcome, settle: Outcome['settle']): Outco
     sent: (worker) => outcome.sent(worker),
     partial: () => {},
     room: () => undefined,
+    child: (child) => outcome.child(child),
     settle,
     fail: (error, traceOnly) => outcome.fail(error, traceOnly),
     broke: (error) => outcome.broke(error),
@@ -81,6 +104,14 @@ export function carefulListener(outcome: Outcome, listener: ExchangeListener): E
     sent: (worker) => hear(() => listener.sent(worker)),
     received: (message, bytes) => hear(() => listener.received(message, bytes)),
     failed: (error) => hear(() => listener.failed(error)),
+    asked: (question, answer) => {
+      try {
+        return listener.asked?.(question, answer)
+      } catch (error) {
+        outcome.broke(error)
+        return () => {}
+      }
+    },
   }
 }
 

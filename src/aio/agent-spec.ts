@@ -33,8 +33,32 @@ export interface McpAgent extends AgentCommon {
   readonly type: 'mcp'
   readonly pool: string
   readonly instances: number
-  /** The tool that answers sampling.start and sampling.step. */
-  readonly sampling?: { readonly tool: string }
+  /** The tool that answers sampling.start and sampling.step; the pool whose agent answers what the server itself asks. */
+  readonly sampling?: {
+    readonly tool?: string | undefined
+    readonly pool?: string | undefined
+    /** The directory that sessions of that pool are told. */
+    readonly cwd?: string | undefined
+  }
+}
+
+/** What an agent is allowed without anybody being asked (contract 13.15). */
+export type PermissionPolicy = 'deny' | 'read' | 'allow'
+
+export interface AcpAgent extends AgentCommon {
+  readonly type: 'acp'
+  readonly pool: string
+  readonly instances: number
+  readonly permissions: PermissionPolicy
+  /** The directory that its sessions are told. */
+  readonly cwd: string
+}
+
+/** A program that has registered itself (contract 13.18): its calls go to that connection. */
+export interface ProgramAgent extends AgentCommon {
+  readonly type: 'program'
+  readonly methods?: readonly string[]
+  readonly description?: string
 }
 
 export interface HttpAgent extends AgentCommon {
@@ -43,7 +67,27 @@ export interface HttpAgent extends AgentCommon {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-export type AgentSpec = StdioAgent | McpAgent | HttpAgent
+/** An MCP server at a URL (contract 13.17). */
+export interface UrlAgent extends AgentCommon {
+  readonly type: 'mcp'
+  readonly url: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly pool?: undefined
+  readonly sampling?: undefined
+}
+
+/** An agent whose calls go to workers of a pool. */
+export type PooledAgent = StdioAgent | McpAgent | AcpAgent
+
+/** What the configuration has. */
+export type AgentSpec = PooledAgent | UrlAgent | HttpAgent
+
+/** Whoever can be called. */
+export type NamedAgent = AgentSpec | ProgramAgent
+
+export function isPooled(agent: NamedAgent): agent is PooledAgent {
+  return 'pool' in agent && agent.pool !== undefined
+}
 
 export const AGENT_DEFAULTS = {
   timeoutMs: 30_000,

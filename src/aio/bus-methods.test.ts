@@ -40,7 +40,17 @@ describe('methods of the bus', () => {
       id: 1,
       result: {
         type: 'stdio',
-        methods: ['help', 'agents.list', 'trace.new', 'traces.list', 'traces.get', 'traces.stats', 'traces.export'],
+        methods: [
+          'help',
+          'agents.list',
+          'agents.register',
+          'agents.unregister',
+          'trace.new',
+          'traces.list',
+          'traces.get',
+          'traces.stats',
+          'traces.export',
+        ],
         modalities: [],
         mcp: { resources: false, prompts: false, tools: false, sampling: false },
         agents: ['reader', 'math_agent', 'extractor'],

@@ -5,7 +5,7 @@
  * configuration allows more; their parameters are checked by whoever answers them.
  */
 import { JsonText } from '../wire/ready-json.ts'
-import type { AgentSpec } from './agent-spec.ts'
+import type { NamedAgent } from './agent-spec.ts'
 import { MODALITIES } from './agent-spec.ts'
 import type { Answer } from './answers.ts'
 import { fault } from './faults.ts'
@@ -15,12 +15,15 @@ import { BUS, HELP, joinName } from './names.ts'
 import type { Caller, TraceIds, TraceQueries } from './port.ts'
 
 export interface BusContext {
-  readonly agents: ReadonlyMap<string, AgentSpec>
+  readonly agents: ReadonlyMap<string, NamedAgent>
   readonly ids: TraceIds
   readonly queries: TraceQueries
   readonly remoteQueries: boolean
-  readonly workers: (agent: AgentSpec) => number
+  readonly workers: (agent: NamedAgent) => number
   readonly broke: (error: unknown) => void
+  /** A program at the caller's connection becomes an agent, or is one no more (contract 13.18). */
+  readonly register: (params: unknown) => Answer
+  readonly unregister: (params: unknown) => Answer
 }
 
 type Row = (context: BusContext, params: unknown) => Answer | Promise<Answer>
@@ -38,6 +41,8 @@ const ROWS: ReadonlyMap<string, Row> = new Map<string, Row>([
     'agents.list',
     (context) => ({ result: { agents: [...context.agents.values()].map((agent) => list(context, agent)) } }),
   ],
+  ['agents.register', (context, params) => context.register(params)],
+  ['agents.unregister', (context, params) => context.unregister(params)],
   ['trace.new', (context) => ({ result: { trace_id: context.ids.issue() } })],
   ['traces.list', query('list')],
   ['traces.get', query('get')],
@@ -75,7 +80,7 @@ function describeBus(context: BusContext): JsonObject {
   return { type: 'stdio', methods: BUS_METHODS, modalities: [], mcp: NO_MODULES, agents: [...context.agents.keys()] }
 }
 
-function list(context: BusContext, agent: AgentSpec): JsonObject {
+function list(context: BusContext, agent: NamedAgent): JsonObject {
   const { name, type, modalities = MODALITIES } = agent
   return { name, type, modalities, workers: context.workers(agent) }
 }

@@ -4,7 +4,7 @@
  * The first end wins and is kept; whatever comes later is ignored. The trace is told before the caller, so that a query
  * sees every call whose answer was delivered. It does not know how the agent is reached.
  */
-import type { Cancel, Outcome, Settlement } from './adapter.ts'
+import type { Cancel, ChildStart, OpenChild, Outcome, Settlement } from './adapter.ts'
 import type { Answer } from './answers.ts'
 import type { Envelope } from './envelope.ts'
 import { fault, type Reason } from './faults.ts'
@@ -21,6 +21,7 @@ export interface CallHost {
   reached(call: OpenCall, worker: string): void
   partial(call: OpenCall, seq: number, outputs: readonly unknown[], extra: JsonObject): void
   room(call: OpenCall): Promise<void> | undefined
+  child(call: OpenCall, start: ChildStart): OpenChild
   ended(call: OpenCall, end: CallEnd, answer: Answer | undefined): void
   broke(error: unknown): void
 }
@@ -34,6 +35,8 @@ export class OpenCall implements Outcome {
   worker: string | null = null
   /** The call that made its caller, a worker, make it. */
   cause: Ancestor | undefined
+  /** Another node records it. */
+  isFar = false
   /** Its neighbours among the open calls of its caller. */
   older: OpenCall | undefined
   newer: OpenCall | undefined
@@ -100,6 +103,10 @@ export class OpenCall implements Outcome {
   fail(error: ErrorBody, traceOnly: JsonObject = {}): void {
     const data = isObject(error.data) ? { ...error.data, ...traceOnly } : error.data
     this.#end({ status: 'error', error: { ...error, data }, output: null, bytesOut: 0 }, { error })
+  }
+
+  child(start: ChildStart): OpenChild {
+    return this.#host.child(this, start)
   }
 
   broke(error: unknown): void {

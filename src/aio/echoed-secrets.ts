@@ -5,14 +5,19 @@
  * it is walked without recursion.
  */
 import { type Redact, redactor, secretsOfHeaders } from '../wire/secrets.ts'
-import type { HttpAgent } from './agent-spec.ts'
 
 const REDACTED = '[redacted]'
 
 /** Makes of the text of an agent what may be passed on; undefined: it is not JSON. */
 export type ReadJson = (text: string) => { readonly json: unknown } | undefined
 
-export function readerFor({ headers = {}, endpoint }: HttpAgent): ReadJson {
+/** What is sent to an agent with every call. */
+interface Sent {
+  readonly endpoint: string
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+export function readerFor({ headers = {}, endpoint }: Sent): ReadJson {
   const secrets = [...secretsOfHeaders(headers), ...secretsOfUrl(endpoint)]
   if (secrets.length === 0) return parse
   const redact = redactor(secrets, REDACTED)

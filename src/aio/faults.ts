@@ -88,12 +88,25 @@ const FAULTS = {
     (d) => `There is no sampling ${quote(d['sampling_id'])} of yours at this agent; begin with sampling.start`,
   ),
 
+  name_taken: params((d) => `The name ${quote(d['name'])} belongs to a pool, an agent or another program`),
+  too_many_agents: failure(false, (d) => `There are ${d['limit']} agents of programs already`),
+  agent_gone: failure(true, (d) => `The program that is agent ${quote(d['agent'])} has gone`),
+  agent_auth_required: failure(
+    false,
+    (d) => `Agent ${quote(d['agent'])} wants a login, which a call cannot give: log in with its own program first`,
+  ),
+  sampling_limit: failure(false, (d) => `One call may ask a model ${d['limit']} times`),
+
   agent_timeout: failure(
     false,
     (d) =>
       `Agent ${quote(d['agent'])} did not answer within ${d['timeout_ms']} ms; raise "timeout_ms" if it needs longer`,
   ),
   agent_unreachable: failure(true, (d) => `Agent ${quote(d['agent'])} cannot be reached: ${d['cause']}`),
+  agent_unauthorized: failure(
+    false,
+    (d) => `Agent ${quote(d['agent'])} does not take the credentials it was sent; look at its "headers"`,
+  ),
   agent_http_error: failure(false, (d) => `Agent ${quote(d['agent'])} answered with HTTP status ${d['http_status']}`),
   agent_redirect: failure(
     false,

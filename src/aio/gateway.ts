@@ -5,31 +5,43 @@
  * Every call it accepts is in the trace from beginning to end, refused ones too; only a message without a proper name or
  * trace id is merely counted (spec N3).
  */
-import { type Adapter, type Cancel, type Invocation, type Outcome, wholeOutcome } from './adapter.ts'
-import type { AgentSpec } from './agent-spec.ts'
+
+import {
+  type Adapter,
+  type Cancel,
+  type ChildStart,
+  type Invocation,
+  type OpenChild,
+  type Outcome,
+  wholeOutcome,
+} from './adapter.ts'
+import { type AgentSpec, isPooled, type NamedAgent } from './agent-spec.ts'
+import { Agents } from './agents.ts'
 import type { Answer } from './answers.ts'
 import { answerBus, type BusContext } from './bus-methods.ts'
 import { type CallHost, OpenCall } from './call.ts'
+import { openChild } from './children.ts'
 import { type Envelope, type RequestId, readEnvelope, requestId } from './envelope.ts'
+import { callFar, type FarCall } from './far-adapter.ts'
 import { fault, isRefusal } from './faults.ts'
 import { askHelp, HelpCache } from './help.ts'
-import { HttpWays, httpAdapter } from './http-adapter.ts'
 import { invocationOf } from './invocation.ts'
 import { type JsonObject, objectOr } from './json-object.ts'
-import { mcpAdapter } from './mcp-adapter.ts'
+import { after } from './later.ts'
 import { nativeNames } from './mcp-plan.ts'
 import { checkInputs } from './modalities.ts'
 import { BUS, HELP } from './names.ts'
-import { oneshotAdapter } from './oneshot-adapter.ts'
 import { callerKey, OpenCalls } from './open-calls.ts'
-import { MAX_DEPTH, Parents } from './parents.ts'
+import { type Ancestor, MAX_DEPTH, Parents, type Placement } from './parents.ts'
 import { allowedAgents, forbiddenTool, hideTools } from './permissions.ts'
 import type {
   CallCaller,
+  CallCause,
   CallEnd,
   Caller,
   ErrorBody,
   GatewayPort,
+  OpenUpstream,
   Origin,
   SpawnOneshot,
   TraceIds,
@@ -37,9 +49,6 @@ import type {
   TraceSink,
 } from './port.ts'
 import { composeAnswer, composePartial } from './replies.ts'
-import { Samplings } from './sampling.ts'
-import { stdioAdapter } from './stdio-adapter.ts'
-import { Turns } from './turns.ts'
 
 export interface GatewayOptions {
   readonly port: GatewayPort
@@ -48,8 +57,13 @@ export interface GatewayOptions {
   readonly ids: TraceIds
   readonly queries: TraceQueries
   readonly spawnOneshot: SpawnOneshot
+  readonly openUpstream: OpenUpstream
   readonly remoteQueries?: boolean
   readonly maxPendingPerCaller?: number
+  /** Agents that only other nodes have, each with the pool through which it is reached (contract 14.10). */
+  readonly farAgents?: () => ReadonlyMap<string, string>
+  /** There is a pool of this name. */
+  readonly isPool?: (name: string) => boolean
   /** Told of an exception in an adapter or a query; its caller has been answered. */
   readonly broke?: (error: unknown) => void
   /** Told of refusals that have no place in a trace. */
@@ -57,27 +71,24 @@ export interface GatewayOptions {
 }
 
 const MAX_PENDING_PER_CALLER = 4_096
+/** Of a call that another node is to record, until it has. */
+const NOT_PLACED = 0
 
 export class Gateway implements CallHost {
   readonly #options: GatewayOptions
   readonly #port: GatewayPort
   readonly #parents: Parents
-  readonly #samplings: Samplings
+  readonly #agents: Agents
   readonly #help = new HelpCache()
   readonly #open = new OpenCalls()
-  readonly #turns = new Turns()
-  /** Pools of MCP servers; one that is no agent any more may still have workers. */
-  readonly #strictPools = new Set<string>()
-  #agents: ReadonlyMap<string, AgentSpec> = new Map()
-  #adapters: ReadonlyMap<string, Adapter> = new Map()
-  #http: HttpWays | undefined
   #draining = false
 
   constructor(options: GatewayOptions) {
     this.#options = options
     this.#port = options.port
     this.#parents = new Parents(options.ids, () => options.port.nowMs())
-    this.#samplings = new Samplings(() => options.port.nowMs())
+    const { port, openUpstream, isPool = () => false } = options
+    this.#agents = new Agents({ port, openUpstream, isPool, spawnOneshot: this.#spawnOneshot })
     this.replaceAgents(options.agents)
   }
 
@@ -88,18 +99,17 @@ export class Gateway implements CallHost {
 
   /** New calls find these agents; calls under way end with the agent they began with, those that wait need it to be there. */
   replaceAgents(agents: readonly AgentSpec[]): void {
-    const before = this.#agents
-    this.#adapters = new Map(agents.map((agent) => [agent.name, this.#keptAdapter(agent) ?? this.#adapterFor(agent)]))
-    this.#agents = new Map(agents.map((agent) => [agent.name, agent]))
+    const gone = this.#agents.replace(agents)
     for (const call of this.#open.all()) {
       const { agent } = call.envelope
-      if (!call.isSent && before.has(agent) && !this.#agents.has(agent)) call.stop(fault('no_worker', { agent }))
+      if (!call.isSent && gone.has(agent)) call.stop(fault('no_worker', { agent }))
     }
     this.#help.clear()
-    for (const agent of agents) {
-      if (agent.type === 'mcp') this.#strictPools.add(agent.pool)
-      else if (agent.type === 'stdio') this.#strictPools.delete(agent.pool)
-    }
+  }
+
+  /** A program answers a call that was put to it; false: it was put to nobody. */
+  answered(caller: Caller, message: JsonObject): boolean {
+    return this.#agents.programs.answered(caller, message)
   }
 
   /** `bytes` is the length of the line the message came in. */
@@ -124,7 +134,7 @@ export class Gateway implements CallHost {
 
   gone(caller: Caller): void {
     for (const call of this.#open.of(caller)) call.abandon('caller_gone')
-    this.#samplings.forget(callerKey(caller))
+    this.#agents.forget(caller)
   }
 
   workerGone(worker: string): void {
@@ -135,9 +145,8 @@ export class Gateway implements CallHost {
 
   /** A worker of the pool says that its tools, prompts or resources are others now. */
   listChanged(pool: string): void {
-    for (const agent of this.#agents.values()) {
-      if (agent.type !== 'http' && agent.pool === pool) this.#help.forget(agent.name)
-    }
+    const agent = this.#agents.ofPool(pool)
+    if (agent !== undefined) this.#help.forget(agent.name)
   }
 
   /** From now on new calls are refused; open ones go on. */
@@ -149,7 +158,7 @@ export class Gateway implements CallHost {
   async close(): Promise<void> {
     this.#draining = true
     for (const call of this.#open.all()) call.stop(fault('shutting_down'))
-    await this.#http?.dispatcher.destroy()
+    await this.#agents.close()
   }
 
   nowMs(): number {
@@ -157,9 +166,7 @@ export class Gateway implements CallHost {
   }
 
   after(delayMs: number, run: () => void): () => void {
-    if (this.#port.after !== undefined) return this.#port.after(delayMs, run)
-    const timer = setTimeout(run, delayMs)
-    return () => clearTimeout(timer)
+    return after(this.#port, delayMs, run)
   }
 
   sent(call: OpenCall, worker: string): void {
@@ -173,9 +180,9 @@ export class Gateway implements CallHost {
 
   partial(call: OpenCall, seq: number, outputs: readonly unknown[], extra: JsonObject): void {
     const { traceId, callId } = call.place
-    this.#options.traces.partial?.({ traceId, callId, seq, outputs, atMs: this.nowMs() })
+    if (!call.isFar) this.#options.traces.partial?.({ traceId, callId, seq, outputs, atMs: this.nowMs() })
     const params = { seq, outputs, partial: true, ...extra }
-    const message = composePartial(call.envelope, traceId, params, this.#isStrict(call.caller))
+    const message = composePartial(call.envelope, traceId, params, this.#agents.isStrict(call.caller))
     if (message !== undefined) this.#port.reply(call.caller, message)
   }
 
@@ -183,16 +190,28 @@ export class Gateway implements CallHost {
     return this.#port.room?.(call.caller)
   }
 
+  child(call: OpenCall, start: ChildStart): OpenChild {
+    const { ids, traces } = this.#options
+    const letGo = (worker: string, place: Ancestor): void => this.#letGo(worker, place)
+    const host = { ids, traces, parents: this.#parents, nowMs: () => this.nowMs(), letGo }
+    return openChild(host, call.place, call.envelope.agent, start)
+  }
+
   ended(call: OpenCall, end: CallEnd, answer: Answer | undefined): void {
     this.#open.delete(call)
     this.#parents.over(call, call.cause)
-    const unwanted = call.worker === null ? [] : this.#parents.closed(call.worker, call.place)
-    this.#options.traces.end(end)
+    if (!call.isFar) this.#options.traces.end(end)
     const { id } = call.envelope
-    if (answer !== undefined && id !== undefined)
-      this.#port.reply(call.caller, composeAnswer(id, answer, call.place, this.#isStrict(call.caller)))
-    // Its caller, a worker, lives and is owed an answer; what that worker was asked for is wanted no longer.
-    for (const orphan of unwanted) orphan.stop(fault('parent_gone'))
+    if (answer !== undefined && id !== undefined && call.place.callId === NOT_PLACED)
+      this.#port.reply(call.caller, { jsonrpc: '2.0', id, ...answer })
+    else if (answer !== undefined && id !== undefined)
+      this.#port.reply(call.caller, composeAnswer(id, answer, call.place, this.#agents.isStrict(call.caller)))
+    if (call.worker !== null) this.#letGo(call.worker, call.place)
+  }
+
+  /** The caller of an orphan, a worker, lives and is owed an answer; what that worker was asked for is wanted no longer. */
+  #letGo(worker: string, place: Ancestor): void {
+    for (const orphan of this.#parents.closed(worker, place)) orphan.stop(fault('parent_gone'))
   }
 
   broke(error: unknown): void {
@@ -209,27 +228,38 @@ export class Gateway implements CallHost {
     const { id, method, params, traceId } = envelope
     if (id === undefined) return
     const answer = await answerBus(this.#busContext(caller), caller, method, params)
-    const echo = traceId === undefined || this.#isStrict(caller) ? {} : { trace_id: traceId }
+    const echo = traceId === undefined || this.#agents.isStrict(caller) ? {} : { trace_id: traceId }
     this.#port.reply(caller, { jsonrpc: '2.0', id, ...answer, ...echo })
   }
 
-  #busContext({ permissions }: Caller): BusContext {
+  #busContext(caller: Caller): BusContext {
+    const { permissions } = caller
     const { ids, queries, remoteQueries = false } = this.#options
-    const workers = (agent: AgentSpec): number =>
-      agent.type === 'http' ? 0 : (this.#port.workers?.(agent.pool) ?? agent.instances)
-    const agents = allowedAgents(permissions, this.#agents)
-    return { agents, ids, queries, remoteQueries, workers, broke: (error) => this.broke(error) }
+    const workers = (agent: NamedAgent): number =>
+      isPooled(agent) ? (this.#port.workers?.(agent.pool) ?? agent.instances) : 0
+    const agents = allowedAgents(permissions, this.#agents.all)
+    const register = (params: unknown): Answer => {
+      const answer = this.#agents.programs.register(caller, params, (name) => this.#agents.isTaken(name))
+      if ('result' in answer) this.#help.forget(String(objectOr(answer.result)['name']))
+      return answer
+    }
+    const unregister = (params: unknown) => this.#agents.programs.unregister(caller, params)
+    return { agents, register, unregister, ids, queries, remoteQueries, workers, broke: (error) => this.broke(error) }
   }
 
   #call(caller: Caller, envelope: Envelope, bytes: number): void {
     // Not even the trace, which its caller may read, tells whether there is one that it may not use.
     const isAllowed = caller.permissions?.mayUseAgent(envelope.agent) ?? true
-    const agent = isAllowed ? this.#agents.get(envelope.agent) : undefined
+    const agent = isAllowed ? this.#agents.find(envelope.agent) : undefined
+    const far =
+      agent === undefined && caller.kind === 'worker' ? this.#options.farAgents?.().get(envelope.agent) : undefined
+    if (far !== undefined && this.#callFar(caller, envelope, far)) return
     const call = this.#record(caller, envelope, bytes, agent)
     if (!isAllowed) return call.fail(fault('not_allowed', { agent: envelope.agent }))
     if (agent === undefined) {
-      const known = [...allowedAgents(caller.permissions, this.#agents).keys()]
-      return call.fail(fault('unknown_agent', { agent: envelope.agent, known }))
+      const known = [...allowedAgents(caller.permissions, this.#agents.all).keys()]
+      const refusal = far === undefined ? undefined : this.#refusalForAny(call)
+      return call.fail(refusal ?? fault('unknown_agent', { agent: envelope.agent, known }))
     }
     if (!call.isOpen) return
     const refusal = this.#refusalOf(call, agent, bytes)
@@ -239,9 +269,38 @@ export class Gateway implements CallHost {
     else this.#invoke(call, agent, checked.params)
   }
 
-  #invoke(call: OpenCall, agent: AgentSpec, params: unknown): void {
+  /** An agent calls one of another node, which records it; false: it may not, which is recorded here. */
+  #callFar(caller: Caller, envelope: Envelope, pool: string): boolean {
+    const placement = this.#parents.place(caller, envelope.traceId, envelope.meta)
+    const { depth, otelTraceId, origin, cause, traceId, isOrphan } = placement
+    if (isOrphan || this.#refusalFor(depth, this.#open.count(caller) + 1) !== undefined) return false
+    const place = { traceId: traceId ?? '', callId: NOT_PLACED, depth, otelTraceId, origin }
+    const call = new OpenCall(this, caller, envelope, place, 0)
+    call.isFar = true
+    call.cause = cause
+    this.#open.add(call)
+    this.#parents.made(call, cause)
+    const placed: FarCall['placed'] = (where) => Object.assign(place, where)
+    const far = { pool, envelope, traceId, cause: this.#causeOf(caller, placement), client: connectionOf(call), placed }
+    call.begin((outcome) => callFar(far, this.#port, outcome))
+    return true
+  }
+
+  /** The trace is one for OpenTelemetry too, wherever it goes on. */
+  #causeOf({ pool }: Caller, { parentId: callId, depth, traceId, otelTraceId }: Placement): CallCause {
+    const agent = this.#agents.ofPool(pool)?.name ?? pool
+    const otel = otelTraceId ?? (traceId === undefined ? undefined : this.#options.ids.otelTraceId(traceId))
+    return {
+      callId,
+      depth: depth - 1,
+      ...(agent === undefined ? {} : { agent }),
+      ...(otel === undefined ? {} : { otelTraceId: otel }),
+    }
+  }
+
+  #invoke(call: OpenCall, agent: NamedAgent, params: unknown): void {
     const { place, envelope } = call
-    const adapter = this.#adapters.get(agent.name)!
+    const adapter = this.#agents.adapterOf(agent.name)
     const isHelp = envelope.method === HELP
     const made = invocationOf(agent, envelope, params, place, callerKey(call.caller), () =>
       this.#parents.traceparent(place),
@@ -255,7 +314,7 @@ export class Gateway implements CallHost {
   }
 
   /** Gives the call its place in the graph and its row in the trace. */
-  #record(caller: Caller, envelope: Envelope, bytes: number, agent: AgentSpec | undefined): OpenCall {
+  #record(caller: Caller, envelope: Envelope, bytes: number, agent: NamedAgent | undefined): OpenCall {
     const { ids, traces } = this.#options
     const placement = this.#parents.place(caller, envelope.traceId, envelope.meta)
     const { parentId, depth, otelTraceId, origin } = placement
@@ -268,7 +327,7 @@ export class Gateway implements CallHost {
       parentId,
       requestId: envelope.id ?? null,
       protocol: agent?.type === 'mcp' ? 'mcp' : 'aio',
-      type: agent?.type ?? 'stdio',
+      type: traceType(agent),
       agent: envelope.agent,
       worker: null,
       method: envelope.method,
@@ -287,25 +346,40 @@ export class Gateway implements CallHost {
     return call
   }
 
-  #describeCaller({ kind, pool }: Caller, origin: Origin): CallCaller {
-    if (kind === 'client') return { kind, ...origin }
-    const agent = [...this.#agents.values()].find((agent) => agent.type !== 'http' && agent.pool === pool)?.name ?? pool
+  #describeCaller(caller: Caller, origin: Origin): CallCaller {
+    const { kind, pool, cause } = caller
+    if (cause !== undefined)
+      return { kind: 'agent', ...origin, ...(cause.agent === undefined ? {} : { agent: cause.agent }) }
+    if (kind === 'client') {
+      const name = this.#agents.programs.nameOf(caller)
+      return { kind, ...origin, ...(name === undefined ? {} : { name }) }
+    }
+    const agent = this.#agents.ofPool(pool)?.name ?? pool
     return { kind: 'agent', ...origin, ...(agent === undefined ? {} : { agent }) }
   }
 
-  #refusalOf(call: OpenCall, agent: AgentSpec, bytes: number): ErrorBody | undefined {
-    const { maxPendingPerCaller = MAX_PENDING_PER_CALLER } = this.#options
+  #refusalOf(call: OpenCall, agent: NamedAgent, bytes: number): ErrorBody | undefined {
     if (this.#draining) return fault('shutting_down')
     const { permissions } = call.caller
     const tool = permissions === undefined ? undefined : forbiddenTool(permissions, call.envelope)
     if (tool !== undefined) return fault('not_allowed', { agent: agent.name, tool })
     if (bytes > agent.maxPayloadBytes) return fault('payload_too_large', { bytes, limit: agent.maxPayloadBytes })
-    if (call.place.depth > MAX_DEPTH) return fault('too_deep', { limit: MAX_DEPTH })
-    const tooMany = this.#open.count(call.caller) > maxPendingPerCaller
-    return tooMany ? fault('too_many_pending', { limit: maxPendingPerCaller }) : undefined
+    return this.#refusalForAny(call)
   }
 
-  #answerHelp(call: OpenCall, agent: AgentSpec, adapter: Adapter, invocation: Invocation, outcome: Outcome): Cancel {
+  #refusalForAny({ place, caller }: OpenCall): ErrorBody | undefined {
+    return this.#refusalFor(place.depth, this.#open.count(caller))
+  }
+
+  /** `pending`: how many calls its caller has open, this one included. */
+  #refusalFor(depth: number, pending: number): ErrorBody | undefined {
+    const { maxPendingPerCaller: limit = MAX_PENDING_PER_CALLER } = this.#options
+    if (this.#draining) return fault('shutting_down')
+    if (depth > MAX_DEPTH) return fault('too_deep', { limit: MAX_DEPTH })
+    return pending > limit ? fault('too_many_pending', { limit }) : undefined
+  }
+
+  #answerHelp(call: OpenCall, agent: NamedAgent, adapter: Adapter, invocation: Invocation, outcome: Outcome): Cancel {
     const cached = this.#help.get(agent.name, this.nowMs())
     if (cached !== undefined) {
       outcome.settle({ result: cached }, { bytes: 0 })
@@ -318,31 +392,17 @@ export class Gateway implements CallHost {
     return askHelp(agent, adapter, invocation, remembered)
   }
 
-  /** An agent that stays as it was keeps its adapter: those who wait for their turn there keep their places. */
-  #keptAdapter(agent: AgentSpec): Adapter | undefined {
-    const before = this.#agents.get(agent.name)
-    return JSON.stringify(before) === JSON.stringify(agent) ? this.#adapters.get(agent.name) : undefined
-  }
-
-  #adapterFor(agent: AgentSpec): Adapter {
-    if (agent.type === 'mcp') return mcpAdapter(agent, this.#port, this.#samplings)
-    if (agent.type === 'http') return httpAdapter(agent, (this.#http ??= new HttpWays(this.#turns)))
-    return agent.mode === 'oneshot'
-      ? oneshotAdapter(agent, this.#spawnOneshot, this.#turns)
-      : stdioAdapter(agent, this.#port)
-  }
-
   /** What the call had in hand is forgotten with its process; what the process said of itself is not. */
-  readonly #spawnOneshot: SpawnOneshot = (pool, signal) => {
-    const process = this.#options.spawnOneshot(pool, signal)
+  readonly #spawnOneshot: SpawnOneshot = (...order) => {
+    const process = this.#options.spawnOneshot(...order)
     void process.ended.then(() => this.#parents.forgetWorker(process.worker))
     return process
   }
+}
 
-  /** MCP peers leave a message with fields they do not know without notice. */
-  #isStrict(caller: Caller): boolean {
-    return caller.kind === 'worker' && caller.pool !== undefined && this.#strictPools.has(caller.pool)
-  }
+/** What the trace calls it: where it runs, not what it speaks. */
+function traceType(agent: NamedAgent | undefined): 'stdio' | 'http' | 'mcp' {
+  return agent?.type === 'http' || agent?.type === 'mcp' ? agent.type : 'stdio'
 }
 
 /** The connection for which the call is made; what a worker says of that counts only for calls that it has in hand. */

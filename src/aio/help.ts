@@ -7,18 +7,19 @@
  */
 import { CODE } from '../wire/jsonrpc.ts'
 import { type Adapter, type Cancel, type Invocation, type Outcome, wholeOutcome } from './adapter.ts'
-import { type AgentSpec, MODALITIES } from './agent-spec.ts'
+import { MODALITIES, type NamedAgent } from './agent-spec.ts'
 import { unwrap } from './answers.ts'
 import { isObject, type JsonObject } from './json-object.ts'
 import { HELP, joinName } from './names.ts'
+import { describeProgram } from './programs.ts'
 
 export const NO_MODULES = { resources: false, prompts: false, tools: false, sampling: false } as const
 const CACHE_MS = 60_000
 const SEED_KEYS: ReadonlySet<string> = new Set(['type', 'methods', 'modalities', 'mcp', 'method_details'])
 
 /** The seed's descriptor of an agent from what it said; `said` may be anything. */
-export function describeAgent(agent: AgentSpec, said: unknown): JsonObject {
-  const own = readHelp(said) ?? {}
+export function describeAgent(agent: NamedAgent, said: unknown): JsonObject {
+  const own = readHelp(said) ?? (agent.type === 'program' ? describeProgram(agent) : {})
   const methods = Array.isArray(own['methods']) ? own['methods'] : defaultMethods(agent)
   const details = methods.filter(isObject)
   const extra = Object.entries(own).filter(([key]) => !SEED_KEYS.has(key))
@@ -47,7 +48,7 @@ function methodName(method: unknown): readonly string[] {
 }
 
 /** All five is what the configuration says when it says nothing. */
-function narrowed(agent: AgentSpec): readonly string[] | undefined {
+function narrowed(agent: NamedAgent): readonly string[] | undefined {
   return agent.modalities !== undefined && agent.modalities.length < MODALITIES.length ? agent.modalities : undefined
 }
 
@@ -61,15 +62,15 @@ function readModules(modules: unknown): JsonObject {
   return Object.fromEntries(Object.keys(NO_MODULES).map((key) => [key, modules[key] === true]))
 }
 
-function defaultMethods(agent: AgentSpec): readonly string[] {
+function defaultMethods(agent: NamedAgent): readonly string[] {
   return agent.type === 'mcp' ? [HELP] : ['input', HELP]
 }
 
 /** Asks for bare `help` first, as every agent in use knows it, then in the agent's own style, then the configuration. */
-export function askHelp(agent: AgentSpec, adapter: Adapter, invocation: Invocation, outcome: Outcome): Cancel {
-  const spellings: Invocation[] = [
-    { ...invocation, wireMethod: HELP, meta: agent.type === 'mcp' ? invocation.meta : undefined },
-  ]
+export function askHelp(agent: NamedAgent, adapter: Adapter, invocation: Invocation, outcome: Outcome): Cancel {
+  const bare = { ...invocation, wireMethod: HELP, meta: agent.type === 'mcp' ? invocation.meta : undefined }
+  // A program may have several names, and is asked by one of them.
+  const spellings: Invocation[] = agent.type === 'program' ? [] : [bare]
   if (agent.type !== 'mcp' && agent.methodStyle === 'namespaced') {
     spellings.push({ ...invocation, wireMethod: joinName(agent.name, HELP) })
   }

@@ -5,13 +5,13 @@
  * except what is addressed to the bus.
  */
 import type { Invocation } from './adapter.ts'
-import type { AgentSpec } from './agent-spec.ts'
+import type { NamedAgent } from './agent-spec.ts'
 import type { Envelope } from './envelope.ts'
 import { joinName } from './names.ts'
 import { type Ancestor, callKey } from './parents.ts'
 
 export function invocationOf(
-  agent: AgentSpec,
+  agent: NamedAgent,
   envelope: Envelope,
   params: unknown,
   place: Ancestor,

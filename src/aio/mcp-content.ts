@@ -20,7 +20,7 @@ const READERS: ReadonlyMap<unknown, Reader> = new Map<unknown, Reader>([
   ['image', media('image')],
   ['audio', media('audio')],
   ['resource', (block) => readResource(block['resource'])],
-  ['resource_link', (block) => ({ type: 'file', value: block['uri'], ...mimeType(block) })],
+  ['resource_link', (block) => ({ type: mediaType(block), value: block['uri'], ...mimeType(block) })],
 ])
 
 /** `content` is a block or a list of them; blocks of an unknown type have no AIO form. */
@@ -33,7 +33,8 @@ export function readContent(content: unknown): readonly Output[] {
 export function readResource(resource: unknown): Output | undefined {
   if (!isObject(resource)) return undefined
   if (resource['text'] !== undefined) return { type: 'text', value: resource['text'], ...mimeType(resource) }
-  if (resource['blob'] !== undefined) return { type: 'file', value: resource['blob'], ...mimeType(resource) }
+  if (resource['blob'] !== undefined)
+    return { type: mediaType(resource), value: resource['blob'], ...mimeType(resource) }
   return undefined
 }
 
@@ -45,6 +46,12 @@ export function readText(content: unknown): string {
 
 function mimeType(block: JsonObject): { readonly mimeType?: string } {
   return typeof block['mimeType'] === 'string' ? { mimeType: block['mimeType'] } : {}
+}
+
+/** Image, audio and video by what the server says that it is (contract 13.19); else a file. */
+function mediaType({ mimeType: mime }: JsonObject): string {
+  const kind = typeof mime === 'string' ? /^(image|audio|video)\//i.exec(mime)?.[1] : undefined
+  return kind?.toLowerCase() ?? 'file'
 }
 
 const MIME_TYPES: readonly (readonly [RegExp, string])[] = [

@@ -4,7 +4,7 @@
  * Decided from the configuration and the call alone, before any worker is looked at; a plan says which module it needs.
  */
 import type { Invocation } from './adapter.ts'
-import type { McpAgent } from './agent-spec.ts'
+import type { McpAgent, UrlAgent } from './agent-spec.ts'
 import { type Refusal, refuse } from './faults.ts'
 import { type JsonObject, objectOr } from './json-object.ts'
 import { readContent } from './mcp-content.ts'
@@ -19,7 +19,7 @@ export interface Plan {
   readonly guess: boolean
 }
 
-export function planCall(agent: McpAgent, invocation: Invocation, samplings: Samplings): Plan | Refusal {
+export function planCall(agent: McpAgent | UrlAgent, invocation: Invocation, samplings: Samplings): Plan | Refusal {
   const { method } = invocation
   const methods = [...MCP_METHODS, 'help']
   if (method === 'input') return refuse('input_not_available_on_mcp', { agent: agent.name, methods })
@@ -33,7 +33,7 @@ export function planCall(agent: McpAgent, invocation: Invocation, samplings: Sam
 }
 
 function planSampling(
-  agent: McpAgent,
+  agent: McpAgent | UrlAgent,
   invocation: Invocation,
   params: JsonObject,
   samplings: Samplings,
@@ -46,13 +46,13 @@ function planSampling(
     turn.keep(result)
     return { ...result, sampling_id: turn.id, outputs }
   }
-  const byTool = agent.sampling !== undefined
+  const byTool = agent.sampling?.tool !== undefined
   return { module: byTool ? 'tools' : 'sampling', request: turn.request, finish, guess: !byTool }
 }
 
 /** What the trace calls the native request; empty where there is none. */
 export function nativeNames(
-  agent: McpAgent,
+  agent: McpAgent | UrlAgent,
   method: string,
   params: unknown,
 ): { nativeMethod?: string; target?: string } {

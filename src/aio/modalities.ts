@@ -4,14 +4,14 @@
  * Values are looked at, never changed and never fetched: a URL stays a URL. Base64 is the standard alphabet, padded,
  * without white space, so that every agent reads the same bytes.
  */
-import { type AgentSpec, MODALITIES, type Modality } from './agent-spec.ts'
+import { MODALITIES, type Modality, type NamedAgent } from './agent-spec.ts'
 import { type Refusal, refuse } from './faults.ts'
 import { isObject, type JsonObject, objectOr } from './json-object.ts'
 
 const KNOWN: ReadonlySet<string> = new Set(MODALITIES)
 
 /** The parameters with `inputs` in its one place, or the first thing that is wrong with them. */
-export function checkInputs(agent: AgentSpec, params: unknown): { readonly params: JsonObject } | Refusal {
+export function checkInputs(agent: NamedAgent, params: unknown): { readonly params: JsonObject } | Refusal {
   const given = objectOr(params)
   const inputs = given['inputs'] ?? (given['input'] === undefined ? undefined : [given['input']])
   if (!Array.isArray(inputs) || inputs.length === 0) return refuse('missing_inputs')

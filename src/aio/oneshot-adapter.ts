@@ -62,8 +62,8 @@ class OneshotCall {
   }
 
   async run(spawn: SpawnOneshot, turns: Turns): Promise<void> {
-    const process = spawn(this.#agent.pool, this.#abort.signal)
-    const { notification } = this.#invocation
+    const { notification, client } = this.#invocation
+    const process = spawn(this.#agent.pool, this.#abort.signal, client)
     const id = notification ? {} : { id: ++lastId }
     process.send(`${JSON.stringify({ ...agentMessage(this.#invocation), ...id })}\n`)
     this.#outcome.sent(process.worker)

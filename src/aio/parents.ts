@@ -10,7 +10,7 @@
 import type { OpenCall } from './call.ts'
 import { InHand } from './in-hand.ts'
 import type { JsonObject } from './json-object.ts'
-import type { Caller, Origin, TraceIds } from './port.ts'
+import type { CallCause, Caller, Origin, TraceIds } from './port.ts'
 import { Recent } from './recent.ts'
 
 export const MAX_DEPTH = 32
@@ -62,6 +62,7 @@ export class Parents {
   }
 
   place(caller: Caller, traceId: string | undefined, meta: JsonObject): Placement {
+    if (caller.cause !== undefined) return carried(caller, caller.cause, traceId)
     const inbound = readTraceparent(meta['traceparent'])
     const hand = this.#handOf(caller)
     const named = [inbound && this.#spans.get(inbound.spanId), this.#calls.get(String(meta[PARENT_KEY]))].find(
@@ -142,6 +143,12 @@ export class Parents {
     this.#spans.set(spanId, call)
     return `00-${call.otelTraceId ?? this.#ids.otelTraceId(call.traceId)}-${spanId}-01`
   }
+}
+
+/** An agent of another node calls: its node has found the place. */
+function carried({ origin = LOCAL }: Caller, cause: CallCause, traceId: string | undefined): Placement {
+  const { callId: parentId, depth, otelTraceId } = cause
+  return { traceId, parentId, depth: depth + 1, otelTraceId, origin, cause: undefined, isOrphan: false }
 }
 
 /**

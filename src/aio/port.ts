@@ -26,8 +26,18 @@ export interface Permissions {
    */
   readonly traceScope?: Readonly<Record<string, unknown>>
   mayUseAgent(agent: string): boolean
+  /** A program of this caller may be an agent by this name. */
+  mayRegister?(agent: string): boolean
   /** Methods of agents that are programs are their tools. */
   mayUseTool(agent: string, tool: string): boolean
+}
+
+/** The call for which an agent makes another, as it goes along to the node of that one (contract 14.10). */
+export interface CallCause {
+  readonly callId: number | null
+  readonly depth: number
+  readonly agent?: string
+  readonly otelTraceId?: string
 }
 
 /** Who asked: a client connection or a worker process (slot.generation). */
@@ -41,6 +51,8 @@ export interface Caller {
   /** Its door lets in this machine's own programs only. */
   readonly isLocal?: boolean
   readonly pool?: string
+  /** Of a client that is an agent of another node. */
+  readonly cause?: CallCause
 }
 
 export interface Exchange {
@@ -50,8 +62,8 @@ export interface Exchange {
 
 /** Nothing but `sent` and `failed` is called before `request` has returned, and nothing after `failed` or `finish`. */
 export interface ExchangeListener {
-  /** Written to that worker (slot.generation): the timer of the call starts here. */
-  sent(worker: string): void
+  /** Written to that worker (slot.generation; null: no process of ours): the timer of the call starts here. */
+  sent(worker: string | null): void
   /**
    * Anything the worker says for this request: its answer, which may hold `output` or `outputs` instead of `result`;
    * a partial; an MCP progress notification with the token of the request. `bytes` is the length of its line.
@@ -59,16 +71,48 @@ export interface ExchangeListener {
   received(message: Record<string, unknown>, bytes?: number): void
   /** A fault of the bus: worker_exited, no_worker, overloaded and the like. */
   failed(error: ErrorBody): void
+  /**
+   * The worker asks something during the call. What it returns is called when the worker, or everybody, wants no answer any
+   * more; undefined: nobody here answers that.
+   */
+  asked?(question: Asked, answer: (reply: Reply) => void): (() => void) | undefined
 }
+
+export interface Asked {
+  readonly method: string
+  readonly params: unknown
+}
+
+export type Reply = { readonly result: unknown } | { readonly error: ErrorBody }
 
 export interface ExchangeOptions {
   /** Calls with one key stay on one worker. */
   readonly affinity?: string
   /** The connection at the root of the call: workers of its principal's own are for it (contract 9.22). */
   readonly client?: number
+  /** The call goes to another node. */
+  readonly cause?: CallCause
+}
+
+/** A client of a pool for as long as it is wanted: an agent that has sessions is spoken to by one. */
+export interface Conversation {
+  send(message: Readonly<Record<string, unknown>>): void
+  /** What is open there is given up. */
+  leave(): void
 }
 
 export interface GatewayPort {
+  /**
+   * `client`: the connection for which it is. `received` gets all that workers say, and the bus in their place; `worker` is
+   * who said it (slot.generation), undefined the bus.
+   */
+  converse(
+    pool: string,
+    client: number | undefined,
+    received: (message: Record<string, unknown>, bytes: number, worker: string | undefined) => void,
+  ): Conversation
+  /** From now on answers of this client are handed on, or no longer (contract 13.18). */
+  serve?(caller: Caller, isServing: boolean): void
   /** One line to whoever asked; its `result` may be a `JsonText`. */
   reply(caller: Caller, message: Record<string, unknown>): void
   /** Settles when the queue towards `caller` has room again; undefined: it has room now. */
@@ -115,10 +159,29 @@ export interface OneshotEnd {
   readonly stderrTail: string
 }
 
-export type SpawnOneshot = (pool: string, signal: AbortSignal) => OneshotProcess
+/** A connection to an MCP server at a URL. */
+export interface UpstreamLines {
+  /** A message, without its newline. */
+  send(line: string): void
+  close(): void
+}
+
+/** A line of it, or why there are no more: it does not take our credentials, or it cannot be reached. */
+export type UpstreamNews = { readonly line: Buffer } | { readonly lost: string; readonly isUnauthorized: boolean }
+
+/** Fails with an error that has `why`, in words without a secret. */
+export type OpenUpstream = (
+  at: { readonly url: string; readonly headers: Readonly<Record<string, string>>; readonly maxMessageBytes: number },
+  hear: (news: UpstreamNews) => void,
+) => Promise<UpstreamLines>
+
+/** A process for one call, on behalf of the connection `client`; left out: nobody's in particular. */
+export type SpawnOneshot = (pool: string, signal: AbortSignal, client?: number) => OneshotProcess
 
 export interface CallCaller extends Origin {
   readonly kind: 'client' | 'agent'
+  /** By which a connection is an agent itself. */
+  readonly name?: string
   readonly agent?: string
 }
 

@@ -5,7 +5,7 @@
  * is tried, which an agent made for AIO may know. A conversation belongs to one caller and one agent, and grows only by
  * exchanges that succeeded. Bounded: conversations per caller, their age, and their size.
  */
-import type { McpAgent } from './agent-spec.ts'
+import type { McpAgent, UrlAgent } from './agent-spec.ts'
 import { type Refusal, refuse } from './faults.ts'
 import { isObject, type JsonObject, objectOr } from './json-object.ts'
 import { readText } from './mcp-content.ts'
@@ -47,7 +47,7 @@ export class Samplings {
   }
 
   /** The native request for one turn; the conversation is kept only when the turn succeeds. */
-  turn(callerKey: string, agent: McpAgent, method: string, params: JsonObject): SamplingTurn | Refusal {
+  turn(callerKey: string, agent: McpAgent | UrlAgent, method: string, params: JsonObject): SamplingTurn | Refusal {
     this.#expire(callerKey)
     const found = method === 'sampling.start' ? undefined : this.#find(callerKey, agent, params['sampling_id'])
     if (found !== undefined && 'fault' in found) return found
@@ -65,7 +65,11 @@ export class Samplings {
     this.#byCaller.delete(callerKey)
   }
 
-  #find(callerKey: string, agent: McpAgent, id: unknown): { id: string; conversation: Conversation } | Refusal {
+  #find(
+    callerKey: string,
+    agent: McpAgent | UrlAgent,
+    id: unknown,
+  ): { id: string; conversation: Conversation } | Refusal {
     if (id === undefined) return refuse('missing_param', { param: 'sampling_id', expected: ['"sampling_id"'] })
     const conversation = typeof id === 'string' ? this.#byCaller.get(callerKey)?.get(id) : undefined
     if (conversation === undefined || conversation.agent !== agent.name) {
@@ -120,7 +124,7 @@ function readPrompt(params: JsonObject): string | Refusal {
     : refuse('invalid_value', { index: 0, type: 'text', expected: 'a string' })
 }
 
-function nativeRequest(agent: McpAgent, messages: readonly Message[], params: JsonObject): NativeRequest {
+function nativeRequest(agent: McpAgent | UrlAgent, messages: readonly Message[], params: JsonObject): NativeRequest {
   const tool = agent.sampling?.tool
   if (tool !== undefined) {
     return { method: 'tools/call', params: { name: tool, arguments: { messages } }, target: tool }

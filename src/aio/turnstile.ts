@@ -20,6 +20,10 @@ export class Turnstile {
     this.places = places
   }
 
+  get isEmpty(): boolean {
+    return this.#inside === 0 && this.#waiters.size === 0
+  }
+
   /** Calls `admitted` or `refused`, now or later; what it returns gives up waiting. */
   enter(admitted: () => void, refused: () => void): () => void {
     if (this.#inside < this.places) {

@@ -29,7 +29,7 @@ function answerTo(question: string): string {
   return (
     'This is the built-in demo of stdio Bus: no model is behind it, but everything else is real. ' +
     `You wrote: "${quoted}". ` +
-    'Set OPENAI_BASE_URL, OPENAI_MODEL and OPENAI_API_KEY, and leave out --demo, to talk to a model.'
+    'To talk to a model set OPENAI_BASE_URL and OPENAI_MODEL, and OPENAI_API_KEY where it wants one; leave out --demo.'
   )
 }
 

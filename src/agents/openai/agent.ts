@@ -32,6 +32,7 @@ import type { SessionStore } from './session-store.ts'
 import { Session, Sessions } from './sessions.ts'
 import { openToolbox } from './toolbox.ts'
 import { runTurn } from './turn.ts'
+import { readWishes } from './wishes.ts'
 
 export interface AgentParts {
   readonly config: Config
@@ -83,7 +84,7 @@ export class OpenAiAgent {
     const context = { config: this.config, completions: this.#completions, models: this.#models, log: this.#log }
     const content = toUserContent(params.prompt, this.config.vision)
     const stopReason = await session.run(signal, (cancel) =>
-      runTurn({ ...context, session, audience, keep }, content, cancel),
+      runTurn({ ...context, session, audience, keep, wishes: readWishes(params._meta) }, content, cancel),
     )
     return { stopReason }
   }

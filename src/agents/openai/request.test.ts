@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { verifies } from '../../../test/conformance/verifies.ts'
 import { type Config, type Environment, readConfig } from './config.ts'
 import { learn, shownUrl, toBody, toHeaders, toUrl } from './request.ts'
+import { readWishes } from './wishes.ts'
 
 const configOf = (env: Environment) => (readConfig(env) as { config: Config }).config
 const ask = { model: 'm', messages: [], tools: [] }
@@ -18,6 +19,31 @@ describe('request', () => {
     const full = toBody(configOf({ OPENAI_MAX_TOKENS: '9', OPENAI_TEMPERATURE: '0' }), ask, new Set())
     expect(full).toMatchObject({ max_tokens: 9, temperature: 0 })
   })
+
+  it('obeys what whoever prompts wishes, within its own limits', () => {
+    verifies('13.16-wishes')
+    const meta = {
+      'stdio-bus/sampling': { maxTokens: 50, temperature: 0.7, stopSequences: ['a', 5, 'b', 'c', 'd', 'e'] },
+    }
+    const wishes = readWishes(meta)
+    expect(toBody(configOf({ OPENAI_TEMPERATURE: '0' }), { ...ask, wishes }, new Set())).toMatchObject({
+      max_tokens: 50,
+      temperature: 0.7,
+      stop: ['a', 'b', 'c', 'd'],
+    })
+    expect(toBody(configOf({ OPENAI_MAX_TOKENS: '9' }), { ...ask, wishes }, new Set())).toMatchObject({ max_tokens: 9 })
+    const quirks = new Set(['max_completion_tokens'] as const)
+    expect(toBody(configOf({}), { ...ask, wishes }, quirks)).toMatchObject({ max_completion_tokens: 50 })
+  })
+
+  it.each([
+    undefined,
+    null,
+    5,
+    {},
+    { 'stdio-bus/sampling': 7 },
+    { 'stdio-bus/sampling': { maxTokens: -1, temperature: 'x' } },
+  ])('leaves out what does not fit: %j', (meta) => expect(readWishes(meta)).toEqual({}))
 
   it('sends no credential without a key', () => {
     verifies('O10-none')

@@ -5,6 +5,7 @@
  */
 import type { Config } from './config.ts'
 import type { RequestMessage } from './history.ts'
+import type { Wishes } from './wishes.ts'
 
 /** A function the model may call. */
 export interface FunctionTool {
@@ -20,6 +21,8 @@ export interface Ask {
   readonly model: string
   readonly messages: readonly RequestMessage[]
   readonly tools: readonly FunctionTool[]
+  /** Of whoever prompts. */
+  readonly wishes?: Wishes
 }
 
 /** A field that a model turned out not to take. */
@@ -50,13 +53,17 @@ export function toHeaders(config: Config): Record<string, string> {
 /** The JSON body of a chat request. */
 export function toBody(config: Config, ask: Ask, quirks: ReadonlySet<Quirk>): Record<string, unknown> {
   const limit = quirks.has('max_completion_tokens') ? 'max_completion_tokens' : 'max_tokens'
+  const { stop, maxTokens: wished = Number.POSITIVE_INFINITY } = ask.wishes ?? {}
+  const maxTokens = Math.min(wished, config.maxTokens ?? Number.POSITIVE_INFINITY)
+  const temperature = ask.wishes?.temperature ?? config.temperature
   return {
     model: ask.model,
     messages: ask.messages,
     stream: true,
     ...(quirks.has('no_stream_options') ? {} : { stream_options: { include_usage: true } }),
-    ...(config.maxTokens === undefined ? {} : { [limit]: config.maxTokens }),
-    ...(config.temperature === undefined ? {} : { temperature: config.temperature }),
+    ...(Number.isFinite(maxTokens) ? { [limit]: maxTokens } : {}),
+    ...(temperature === undefined ? {} : { temperature }),
+    ...(stop === undefined ? {} : { stop }),
     ...(ask.tools.length === 0 ? {} : { tools: ask.tools }),
   }
 }

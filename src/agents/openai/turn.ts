@@ -11,6 +11,7 @@ import type { Config } from './config.ts'
 import type { UserContent } from './content.ts'
 import { networkMessage, reasonOf } from './errors.ts'
 import { EndpointLost } from './event-stream.ts'
+import { FAILURE_MARK } from './failure-mark.ts'
 import { type Message, toRequestMessages } from './history.ts'
 import type { Log } from './log.ts'
 import type { Models } from './models.ts'
@@ -21,6 +22,7 @@ import { shownUrl } from './request.ts'
 import type { Session } from './sessions.ts'
 import { runCalls, type ToolAudience } from './tool-calls.ts'
 import type { Toolbox } from './toolbox.ts'
+import type { Wishes } from './wishes.ts'
 
 export const maxRounds = 25
 
@@ -31,6 +33,7 @@ export interface TurnContext {
   readonly session: Session
   readonly audience: ToolAudience
   readonly log: Log
+  readonly wishes?: Wishes
   /** Keeps messages beyond this process; the session has them already. */
   keep(messages: readonly Message[]): Promise<void>
 }
@@ -64,7 +67,7 @@ async function runRound(
   const round = await askWithinContext(context, toolbox, cancel.signal)
   if (round.kind === 'cancelled') return 'cancelled'
   if (round.kind === 'failed') {
-    await say(context.audience, round.message)
+    await context.audience.update({ ...chunk('agent_message_chunk', round.message), _meta: { [FAILURE_MARK]: true } })
     return 'end_turn'
   }
   const { answer } = round
@@ -99,12 +102,12 @@ async function askWithinContext(context: TurnContext, toolbox: Toolbox, signal: 
 }
 
 async function ask(context: TurnContext, toolbox: Toolbox, signal: AbortSignal): Promise<Round> {
-  const { config, completions, session, audience, log } = context
+  const { config, completions, session, audience, log, wishes = {} } = context
   const messages = toRequestMessages(config.systemPrompt, session.history)
   const sink = new ShownAnswer(audience)
   const redact = redactor(config)
   try {
-    const opened = await completions.open({ model: session.model, messages, tools: toolbox.functions }, signal)
+    const opened = await completions.open({ model: session.model, messages, tools: toolbox.functions, wishes }, signal)
     if (opened.kind === 'failed') return signal.aborted ? { kind: 'cancelled' } : opened
     const { answer, error } = await readAnswer(opened, sink, log)
     if (error === undefined) return { kind: 'answered', answer }

@@ -93,7 +93,7 @@ function readNumber(flag: string, given: string, least: number, most: number): n
 
 /** Lines for people: a bus above puts them into its own log. */
 function openLog(level: LogThreshold): Log {
-  return new Log({ level, isTerminal: true })
+  return new Log({ level, format: 'text' })
 }
 
 function isProgram(): boolean {
