@@ -1,5 +1,5 @@
 /** The state of the bus as Prometheus text; plain numbers in, text out. */
-import type { Status } from './status-view.ts'
+import type { Status } from './status.ts'
 
 /** What of the status is counted. */
 type Measured = Omit<Status, 'pid' | 'version' | 'uptime_sec' | 'rss_bytes' | 'addresses' | 'config'>
@@ -9,6 +9,8 @@ interface Metric {
   readonly help: string
   readonly type: 'gauge' | 'counter'
   readonly samples: (bus: Measured) => readonly Sample[]
+  /** Without samples it is not told of. */
+  readonly isOptional?: true
 }
 
 type Sample = readonly [labels: Readonly<Record<string, string | number>>, value: number]
@@ -90,6 +92,12 @@ const METRICS: readonly Metric[] = [
     samples: perWorker((worker) => worker.restarts),
   },
   {
+    name: 'worker_requests_total',
+    help: 'Requests that were sent to the worker.',
+    type: 'counter',
+    samples: perWorker((worker) => worker.requests),
+  },
+  {
     name: 'worker_outstanding_requests',
     help: 'Requests the worker has not answered.',
     type: 'gauge',
@@ -107,10 +115,51 @@ const METRICS: readonly Metric[] = [
     type: 'gauge',
     samples: perWorker((worker) => worker.sessions),
   },
+  ...clusterMetrics(),
 ]
 
+/** Of a node of many; elsewhere they have no samples, and are left out. */
+function clusterMetrics(): Metric[] {
+  type Figures = NonNullable<Measured['cluster']>
+  const of = (name: string, type: Metric['type'], help: string, samples: (cluster: Figures) => Sample[]): Metric => ({
+    name: `cluster_${name}`,
+    help,
+    type,
+    isOptional: true,
+    samples: ({ cluster }) => (cluster === undefined ? [] : samples(cluster)),
+  })
+  const states = ['ready', 'leaving', 'silent', 'lost', 'incompatible'] as const
+  const ways = (counts: { readonly sent: number; readonly received: number }): Sample[] => [
+    [{ way: 'sent' }, counts.sent],
+    [{ way: 'received' }, counts.received],
+  ]
+  return [
+    of('nodes', 'gauge', 'Other nodes, by state.', ({ nodes }) =>
+      states.map((state) => [{ state }, nodes.filter((node) => node.state === state).length]),
+    ),
+    of('streams', 'gauge', 'Streams with another node.', ({ nodes }) =>
+      nodes.map(({ node, streams }) => [{ node }, streams]),
+    ),
+    of('bytes_total', 'counter', 'Bytes in messages with other nodes.', ({ bytes }) => ways(bytes)),
+    of('frames_total', 'counter', 'Frames in messages with other nodes.', ({ frames }) => ways(frames)),
+    of('resent_bytes_total', 'counter', 'Bytes that were sent again.', (cluster) => [[{}, cluster.resent_bytes]]),
+    of('stalled_total', 'counter', 'Times that a stream had no credit.', ({ stalled }) => [[{}, stalled]]),
+    of('lost_total', 'counter', 'Nodes that were lost.', ({ lost }) => [[{}, lost]]),
+    of(
+      'junk_total',
+      'counter',
+      'Messages that could not be read, or that nobody was to believe, by sender.',
+      ({ junk }) => Object.entries(junk).map(([node, count]) => [{ node }, count]),
+    ),
+    of('rtt_seconds', 'gauge', 'There and back, as last measured.', ({ nodes }) =>
+      nodes.flatMap(({ node, rtt_ms: rtt }): Sample[] => (rtt === null ? [] : [[{ node }, rtt / 1000]])),
+    ),
+  ]
+}
+
 export function formatMetrics(bus: Measured): string {
-  return METRICS.map((metric) => formatMetric(metric, bus)).join('')
+  const told = METRICS.filter(({ isOptional, samples }) => isOptional === undefined || samples(bus).length > 0)
+  return told.map((metric) => formatMetric(metric, bus)).join('')
 }
 
 function formatMetric({ name, help, type, samples }: Metric, bus: Measured): string {

@@ -4,10 +4,10 @@
  * Found from HOME alone, because hosts strip the environment. A record whose socket nobody listens on is stale; it is
  * passed over, and removed by the next bus that starts.
  */
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { homedir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { readPlainFile } from '../host/own-file.ts'
 
 export interface RunRecord {
@@ -16,6 +16,10 @@ export interface RunRecord {
   /** Where clients connect, as the log says it: `unix:/path`, `tcp:127.0.0.1:7400`. */
   readonly addresses: readonly string[]
   readonly config: string
+  /** Its log, where that is a file. */
+  readonly log?: string
+  /** Of one that `stdio-bus start` or `connect --autostart` has put into the background: how to start it again. */
+  readonly started?: { readonly args: readonly string[]; readonly cwd: string }
 }
 
 /** The folder of this user's buses. */
@@ -45,7 +49,12 @@ export function writeRecord(record: RunRecord): void {
 }
 
 export function removeRecord(pid: number): void {
-  rmSync(recordPath(pid), { force: true })
+  try {
+    rmSync(recordPath(pid), { force: true })
+  } catch (error) {
+    // Where HOME is no directory there is none.
+    if ((error as NodeJS.ErrnoException).code !== 'ENOTDIR') throw error
+  }
 }
 
 function readRecords(): RunRecord[] {
@@ -86,7 +95,33 @@ export function isLive(path: string): Promise<boolean> {
 export async function findRunning(): Promise<readonly RunRecord[]> {
   const records = readRecords()
   const live = await Promise.all(records.map(({ control }) => isLive(control)))
-  return records.filter((_record, index) => live[index])
+  return records.filter((_record, index) => live[index]).filter(isNotReplaced)
+}
+
+/** What a bus is started with that is told no other. */
+const FILE_OF_A_FOLDER = 'stdio-bus.json'
+
+/** Of several the one with the configuration of the folder we are in is meant, if there is one: else all of them. */
+export function preferHere(buses: readonly RunRecord[]): readonly RunRecord[] {
+  if (buses.length < 2) return buses
+  const file = realPath(FILE_OF_A_FOLDER)
+  const here = buses.filter((bus) => realPath(bus.config) === file)
+  return here.length === 1 ? here : buses
+}
+
+/** Of two with one control socket the first was killed and has left its record behind. */
+function isNotReplaced(record: RunRecord, _index: number, all: readonly RunRecord[]): boolean {
+  const others = all.filter((other) => other !== record && other.control === record.control)
+  return others.length === 0 || isAlive(record.pid)
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
 }
 
 /** Removes what buses that were killed left behind. */
@@ -95,5 +130,14 @@ export async function sweepStale(): Promise<void> {
     if (await isLive(control)) continue
     removeRecord(pid)
     if (control === defaultControlPath(pid)) rmSync(control, { force: true })
+  }
+}
+
+/** The file behind links, by which a configuration is known; the path itself when it leads nowhere. */
+export function realPath(path: string): string {
+  try {
+    return realpathSync(path)
+  } catch {
+    return resolve(path)
   }
 }

@@ -24,6 +24,13 @@ export class CallIds {
     this.#lastIds.set(traceId, numbering.floor)
   })
 
+  readonly #firstFloor: (traceId: string) => number
+
+  /** `firstFloor`: above which the calls of a trace are numbered that is not known yet. */
+  constructor(firstFloor: (traceId: string) => number = () => 0) {
+    this.#firstFloor = firstFloor
+  }
+
   allocate(traceId: string, requestId: string | number | null): number {
     const numbering = this.#numberingOf(traceId)
     const id = isFree(requestId, numbering) ? requestId : nextFree(numbering)
@@ -40,7 +47,7 @@ export class CallIds {
   #numberingOf(traceId: string): Numbering {
     const known = this.#lively.get(traceId)
     if (known !== undefined) return known
-    const fresh = { floor: this.#lastIds.get(traceId) ?? 0, used: undefined }
+    const fresh = { floor: this.#lastIds.get(traceId) ?? this.#firstFloor(traceId), used: undefined }
     this.#lively.set(traceId, fresh)
     return fresh
   }

@@ -3,6 +3,7 @@
  */
 import type { CallCaller, CallError } from './call.ts'
 import { otelTraceId, spanId } from './otel-ids.ts'
+import { promptIn } from './prompt-text.ts'
 import type { CallRow, TraceRow } from './row.ts'
 import { FLAG, STATUS } from './schema.ts'
 
@@ -44,6 +45,7 @@ export interface TraceDocument {
   started_at: string
   ended_at: string | null
   otel_trace_id: string
+  n_calls: number
   /** Calls of which something could not be kept. */
   missing: number
   calls: CallDocument[]
@@ -59,6 +61,11 @@ export interface TraceSummary {
   n_calls: number
   n_errors: number
   agents: string[]
+  /** Of the first call: what was called, and the beginning of what it was asked, where that is text. */
+  agent?: string | undefined
+  method?: string | undefined
+  target?: string | undefined
+  prompt?: string | undefined
 }
 
 const STATUS_NAMES = { [STATUS.pending]: 'pending', [STATUS.ok]: 'ok', [STATUS.error]: 'error' } as const
@@ -77,6 +84,10 @@ export function summarize(trace: TraceRow): TraceSummary {
     n_calls: trace.n_calls,
     n_errors: trace.n_errors,
     agents: [...trace.agents],
+    agent: trace.agent ?? undefined,
+    method: trace.method ?? undefined,
+    target: trace.target ?? undefined,
+    prompt: promptIn(trace.input ?? null),
   }
 }
 
@@ -88,6 +99,7 @@ export function describeHead(trace: TraceRow, busInstance: string): Omit<TraceDo
     started_at: isoTime(trace.started_at),
     ended_at: endOf(trace),
     otel_trace_id: trace.otel_trace_id ?? otelTraceId(busInstance, trace.trace_id),
+    n_calls: trace.n_calls,
     missing: trace.missing,
   }
 }

@@ -5,13 +5,13 @@
  * the caller's (tests, commands); it cannot tell.
  */
 import { randomUUID } from 'node:crypto'
+import { type Database, openDatabase, resultCode, SQLITE, type StoreTenant } from '../host/sqlite.ts'
 import type { OtlpOptions } from './export-otlp.ts'
 import { type PayloadPolicy, payloadKeeper } from './payload.ts'
 import { type Answer, answerQuery, type QueryMethod, type TraceSource } from './query.ts'
 import { type PackedBatch, unpackBatch } from './row.ts'
 import { prepareDatabase } from './schema.ts'
 import { sqlSource } from './sql-source.ts'
-import { type Database, openDatabase, resultCode, SQLITE } from './sqlite.ts'
 import { closeOpenCalls, lockStore, makePrivate, probe, reserveNumbers, sweepOld } from './upkeep.ts'
 import { TraceWriter } from './writer.ts'
 
@@ -37,6 +37,8 @@ export interface EngineCalls {
   query: { params: { method: QueryMethod; params: unknown }; yields: Answer }
   reserve: { params: { day: string; count: number; atLeast: number }; yields: number }
   sweep: { params: { cutoffMs: number }; yields: boolean }
+  /** Somebody else who has tables in the file. */
+  tenant: { params: { name: string; op: string; params: unknown }; yields: unknown }
   close: { params: Record<string, never>; yields: undefined }
 }
 
@@ -56,6 +58,7 @@ export type FailureReason =
   | 'corrupt'
   | 'cannot_open'
   | 'not_ours'
+  | 'no_sqlite'
   | 'slow'
   | 'failed'
 
@@ -71,7 +74,10 @@ const SYSTEM_REASONS: Record<string, FailureReason> = {
   ENOSPC: 'disk_full',
   EDQUOT: 'disk_full',
   NOT_A_PLAIN_FILE: 'not_ours',
+  NO_SQLITE: 'no_sqlite',
 }
+
+export type Tenants = Readonly<Record<string, StoreTenant>>
 
 const REMEMBERED_TRACES = 10_000
 
@@ -81,8 +87,13 @@ export class Engine {
   #writer: TraceWriter | undefined
   #source: TraceSource | undefined
   #otlp: OtlpOptions = {}
+  readonly #tenants: Tenants
   /** Opening waits for an import; nothing may overtake it. */
   #turn: Promise<unknown> = Promise.resolve()
+
+  constructor(tenants: Tenants = {}) {
+    this.#tenants = tenants
+  }
 
   /** Never rejects. */
   serve(request: EngineRequest): Promise<EngineReply> {
@@ -106,6 +117,7 @@ export class Engine {
     query: ({ method, params }) => answerQuery(open(this.#source), method, params, this.#otlp),
     reserve: ({ day, count, atLeast }) => reserveNumbers(open(this.#db), day, count, atLeast),
     sweep: ({ cutoffMs }) => this.#sweep(cutoffMs),
+    tenant: ({ name, op, params }) => open(this.#tenants[name]).serve(open(this.#db), op, params as never),
     close: () => this.#close(),
   }
 
@@ -117,6 +129,7 @@ export class Engine {
       const db = await openDatabase(settings.path)
       this.#db = db
       prepareDatabase(db, randomUUID)
+      for (const tenant of Object.values(this.#tenants)) tenant.prepare(db)
       probe(db)
       if (isFirst) closeOpenCalls(db, nowMs)
       this.#writer = new TraceWriter(db, payloadKeeper(settings))

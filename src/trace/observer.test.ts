@@ -15,14 +15,14 @@ class Notes {
   #traces = 0
   #calls = 0
 
-  constructor() {
+  constructor(payloadBytes = 1_000) {
     const ids = { issue: () => `t${++this.#traces}`, allocate: () => ++this.#calls }
     const sink = {
       begin: (call: CallStart) => void this.begun.push(call),
       end: (call: CallEnd) => void this.ended.push(call),
       partial: () => void this.partials++,
     }
-    this.observer = new TrafficObserver(sink, ids, () => 1_000)
+    this.observer = new TrafficObserver(sink, ids, payloadBytes, () => 1_000)
   }
 }
 
@@ -210,4 +210,55 @@ test('9.24 a request is its client’s, and what the agent does for it keeps the
     { kind: 'client', principal: 'alice', client: 7 },
     { kind: 'agent', principal: 'alice', client: 7, agent: 'p' },
   ])
+})
+
+const chunk = (text: string): Observed =>
+  said({ sessionId: 's', update: { sessionUpdate: 'agent_message_chunk', content: { type: 'text', text } } })
+const outputOf = (call: CallEnd | undefined): unknown => JSON.parse((call!.output as JsonText).text)
+
+test('what an agent said is kept with how its turn ended', () => {
+  verifies('T9-text')
+  const { observer, ended, partials } = new Notes()
+  expect(partials).toBe(0)
+  observer.take(prompt(1))
+  observer.take(
+    said({ sessionId: 's', update: { sessionUpdate: 'agent_thought_chunk', content: { type: 'text', text: 'hm' } } }),
+  )
+  for (const text of ['Hel', 'lo ', '"you"']) observer.take(chunk(text))
+  observer.take(
+    said({ sessionId: 's', update: { sessionUpdate: 'agent_message_chunk', content: { type: 'image', data: 'x' } } }),
+  )
+  observer.take(answered(1, { stopReason: 'end_turn' }))
+  const outputs = [{ type: 'text', value: 'Hello "you"[image]' }]
+  expect(outputOf(ended[0])).toEqual({ stopReason: 'end_turn', outputs })
+})
+
+test('also of a turn that failed, and nothing where nothing was said', () => {
+  const { observer, ended } = new Notes()
+  observer.take(prompt(1))
+  observer.take(chunk('half an ans'))
+  observer.take({ kind: 'failed', request: 1, error: { code: -32603, message: 'gone' } })
+  expect(ended[0]).toMatchObject({ status: 'error', error: { message: 'gone' } })
+  expect(outputOf(ended[0])).toEqual({ outputs: [{ type: 'text', value: 'half an ans' }] })
+  observer.take(prompt(2))
+  observer.take(answered(2, {}))
+  expect(outputOf(ended[1])).toEqual({})
+  observer.take(prompt(3))
+  observer.take(chunk('x'))
+  observer.take(answered(3, {}))
+  expect(outputOf(ended[2])).toEqual({ outputs: [{ type: 'text', value: 'x' }] })
+})
+
+test.each([
+  [0, undefined],
+  [4, '01234…'],
+  [9, '0123456789'],
+  [20, '0123456789'],
+])('of an answer of ten characters %i are kept as %j', (payloadBytes, value) => {
+  const { observer, ended } = new Notes(payloadBytes)
+  observer.take(prompt(1))
+  for (const text of ['012', '345', '6789']) observer.take(chunk(text))
+  observer.take(answered(1, { stopReason: 'end_turn' }))
+  const outputs = value === undefined ? {} : { outputs: [{ type: 'text', value }] }
+  expect(outputOf(ended[0])).toEqual({ stopReason: 'end_turn', ...outputs })
 })

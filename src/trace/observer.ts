@@ -3,10 +3,12 @@
  * to the client as children (spec T9).
  *
  * It is told what happens, in order, and never in the way: a line it does not understand is passed over. What it remembers
- * is open requests and questions, which the bus bounds, and a bounded number of tool calls for each turn.
+ * is open requests and questions, which the bus bounds, a bounded number of tool calls for each turn, and a bounded amount of
+ * what agents have said in turns that are open.
  */
 import type { Observed } from '../kernel/observation.ts'
 import { JsonText } from '../wire/ready-json.ts'
+import { type AnswerBudget, AnswerText } from './answer-text.ts'
 import type { CallCaller, CallEnd, CallError, CallPartial, CallStart } from './call.ts'
 import {
   isRecord,
@@ -42,12 +44,16 @@ interface Turn extends Place, Pick<CallStart, 'protocol' | 'type' | 'agent' | 'w
   readonly sessionKey: string | undefined
   /** Tool calls that are not over. */
   tools: Map<string, Place> | undefined
+  /** What the agent has said so far. */
+  answer: AnswerText | undefined
 }
 
 type Event<Kind extends Observed['kind']> = Extract<Observed, { kind: Kind }>
 type Take = { readonly [Kind in Observed['kind']]: (event: Event<Kind>) => void }
 
 const MAX_TOOLS_PER_TURN = 1_000
+/** Of all answers that are being given. */
+const MAX_HELD_CHARS = 16 * 1024 * 1024
 
 export class TrafficObserver {
   readonly #sink: ObserverSink
@@ -57,11 +63,14 @@ export class TrafficObserver {
   /** The open turn of a session at a process; the newest, should there be two. */
   readonly #bySession = new Map<string, Turn>()
   readonly #questions = new Map<number, Place>()
+  readonly #budget: AnswerBudget
 
-  constructor(sink: ObserverSink, ids: ObserverIds, nowMs: () => number = Date.now) {
+  /** Of an answer no more than `payloadBytes` is kept, as of every payload. */
+  constructor(sink: ObserverSink, ids: ObserverIds, payloadBytes: number, nowMs: () => number = Date.now) {
     this.#sink = sink
     this.#ids = ids
     this.#nowMs = nowMs
+    this.#budget = { perAnswer: payloadBytes, left: MAX_HELD_CHARS }
   }
 
   take(event: Observed): void {
@@ -85,7 +94,8 @@ export class TrafficObserver {
     const sessionKey = session === undefined ? undefined : `${worker}\n${session}`
     const callId = this.#ids.allocate(traceId, null)
     const caller = { kind: 'agent', principal, client, agent: pool } as const
-    const turn: Turn = { traceId, callId, protocol, type, agent: pool, worker, caller, sessionKey, tools: undefined }
+    const what = { protocol, type, agent: pool, worker, caller, sessionKey } as const
+    const turn: Turn = { traceId, callId, ...what, tools: undefined, answer: undefined }
     this.#turns.set(request, turn)
     if (sessionKey !== undefined) this.#bySession.set(sessionKey, turn)
     this.#sink.begin({
@@ -116,7 +126,7 @@ export class TrafficObserver {
     const isWhole = error === undefined && !isCancelled(output)
     const left = isWhole ? undefined : { message: 'The turn ended before the tool call did.', type: 'cancelled' }
     for (const tool of turn.tools?.values() ?? []) this.#end(tool, null, left, 0)
-    this.#end(turn, output, error, bytes)
+    this.#end(turn, turn.answer?.joinTo(output) ?? output, error, bytes)
   }
 
   // ---- what a worker says meanwhile ----
@@ -132,8 +142,11 @@ export class TrafficObserver {
     const params = isRecord(message['params']) ? message['params'] : {}
     if (question !== undefined) return this.#ask(turn, question, message, params, line.length)
     const update = isRecord(params['update']) ? params['update'] : {}
-    if (typeof update['toolCallId'] === 'string') this.#follow(turn, update, line.length)
-    else this.#sink.partial({ traceId: turn.traceId, callId: turn.callId, atMs: this.#nowMs() })
+    if (typeof update['toolCallId'] === 'string') return this.#follow(turn, update, line.length)
+    this.#sink.partial({ traceId: turn.traceId, callId: turn.callId, atMs: this.#nowMs() })
+    if (update['sessionUpdate'] !== 'agent_message_chunk') return
+    turn.answer ??= new AnswerText(this.#budget)
+    turn.answer.add(update['content'])
   }
 
   /** A question to the client is a call of its own, below the tool call it is about. */

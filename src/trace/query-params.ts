@@ -18,6 +18,12 @@ export interface ListFilter extends TraceScope {
   /** A principal. */
   readonly caller?: string
   readonly status?: TraceStatus
+  /** How their ids begin. */
+  readonly prefix?: string
+  /** Is in the id, or in an agent, a method or a target of one of its calls; letters of both cases are the same. */
+  readonly text?: string
+  /** They took so long at least; open ones until now. */
+  readonly minMs?: number
   readonly sinceMs?: number
   readonly untilMs?: number
   readonly limit: number
@@ -62,6 +68,7 @@ const READERS: Record<string, { to: string; read: Reader; allowed: string }> = {
   agent: { to: 'agent', read: readText, allowed: 'a name' },
   method: { to: 'method', read: readText, allowed: 'a method name' },
   protocol: { to: 'protocol', read: readText, allowed: 'aio, acp or mcp' },
+  prefix: { to: 'prefix', read: readText, allowed: 'the beginning of the id of a trace' },
   caller: { to: 'caller', read: readText, allowed: 'the name of a principal' },
   only_caller: {
     to: 'onlyCaller',
@@ -77,6 +84,18 @@ const READERS: Record<string, { to: string; read: Reader; allowed: string }> = {
     to: 'status',
     read: (value) => STATUSES.get(value) ?? REFUSED,
     allowed: 'active, error or completed',
+  },
+  text: { to: 'text', read: readText, allowed: 'a part of an id, an agent, a method or a target' },
+  min_ms: {
+    to: 'minMs',
+    read: (value) => (typeof value === 'number' && value >= 0 ? value : REFUSED),
+    allowed: 'a number of milliseconds',
+  },
+  call: { to: 'call', read: (value) => (isCount(value) ? value : REFUSED), allowed: 'the id of a call' },
+  payloads: {
+    to: 'payloads',
+    read: (value) => (typeof value === 'boolean' ? value : REFUSED),
+    allowed: 'true or false',
   },
   since: { to: 'sinceMs', read: readTime, allowed: 'an ISO 8601 time or milliseconds since 1970' },
   until: { to: 'untilMs', read: readTime, allowed: 'an ISO 8601 time or milliseconds since 1970' },
@@ -99,6 +118,9 @@ const LIST_KEYS = [
   'protocol',
   'caller',
   'status',
+  'prefix',
+  'text',
+  'min_ms',
   'since',
   'until',
   'limit',
@@ -106,7 +128,7 @@ const LIST_KEYS = [
   ...SCOPE_KEYS,
 ]
 const RANGE_KEYS = ['since', 'until', ...SCOPE_KEYS]
-const PART_KEYS = ['limit', 'cursor', ...SCOPE_KEYS]
+const PART_KEYS = ['limit', 'cursor', 'call', 'payloads', ...SCOPE_KEYS]
 
 export function readListFilter(params: unknown): Read<ListFilter> {
   const read = readKeys(params, LIST_KEYS)
@@ -124,6 +146,10 @@ export interface TracePart extends TraceScope {
   readonly limit: number
   /** The id of the last call of an earlier part. */
   readonly after?: number
+  /** This call alone. */
+  readonly call?: number
+  /** False: calls without what they carried. */
+  readonly payloads?: boolean
 }
 
 export function readTracePart(params: unknown): Read<TracePart> {
@@ -158,6 +184,11 @@ export function unknownTrace(given: string): { fault: QueryFault } {
       data: { reason: 'unknown_trace', trace_id: traceId },
     },
   }
+}
+
+export function unknownCall(call: number): { fault: QueryFault } {
+  const message = `The trace has no call of the id ${call}`
+  return { fault: { code: -32602, message, data: { reason: 'unknown_call', call } } }
 }
 
 /** Keys that are not asked for are left alone: an AIO caller may add `_meta` to anything. */

@@ -19,6 +19,7 @@ import {
   readTracePart,
   type TimeRange,
   type TracePart,
+  unknownCall,
   unknownTrace,
 } from './query-params.ts'
 import type { TraceRow } from './row.ts'
@@ -76,7 +77,8 @@ function list(source: TraceSource, params: unknown): Answer {
 }
 
 function get(source: TraceSource, params: unknown): Answer {
-  const found = find(source, params, 'whole')
+  const isBare = (params as { payloads?: unknown } | null | undefined)?.payloads === false
+  const found = find(source, params, isBare ? 'bare' : 'whole')
   return 'fault' in found ? found : paged(exportAio(found.value, source.busInstance), found.value)
 }
 
@@ -84,7 +86,7 @@ function find(source: TraceSource, params: unknown, detail: Detail): Read<FoundT
   const part = readTracePart(params)
   if ('fault' in part) return part
   const value = source.findTrace(part.value, detail)
-  if (value === 'no such call') return badCursor()
+  if (value === 'no such call') return part.value.call === undefined ? badCursor() : unknownCall(part.value.call)
   return value === undefined ? unknownTrace(part.value.traceId) : { value }
 }
 

@@ -6,7 +6,7 @@
 
 import { parseCaller, roundMs, traceStatus } from './document.ts'
 import { takePage } from './page.ts'
-import type { AgentSum, TraceSource } from './query.ts'
+import type { AgentSum, Detail, TraceSource } from './query.ts'
 import type { ListFilter, TimeRange, TracePart, TraceScope } from './query-params.ts'
 import { type CallRecord, payloadLength } from './record.ts'
 import type { CallRow, TraceRow } from './row.ts'
@@ -82,18 +82,37 @@ export class RecentTraces implements TraceSource {
       if (found.length > filter.limit) break
       if (!isInScope(trace, filter)) continue
       const row = toTraceRow(trace)
-      if (matchesTrace(row, filter) && trace.records.some(({ row: call }) => matchesCall(call, filter))) found.push(row)
+      if (
+        !matchesTrace(row, filter) ||
+        !hasText(trace, filter.text) ||
+        !trace.records.some(({ row: call }) => matchesCall(call, filter))
+      )
+        continue
+      found.push({ ...row, ...this.#firstCallOf(trace) })
     }
     return found
   }
 
-  findTrace({ traceId, after, limit, ...scope }: TracePart): ReturnType<TraceSource['findTrace']> {
+  #firstCallOf({ records: [first] }: RecentTrace): Pick<TraceRow, 'agent' | 'method' | 'target' | 'input'> {
+    if (first === undefined) return {}
+    const { agent, method, target, input } = this.#toCallRow(first)
+    return { agent, method, target, input }
+  }
+
+  findTrace(
+    { traceId, after, limit, call, ...scope }: TracePart,
+    detail: Detail,
+  ): ReturnType<TraceSource['findTrace']> {
     const trace = this.#traces.get(traceId)
     if (trace === undefined || !isInScope(trace, scope)) return undefined
     const records = inOrderOfStart(trace.records)
     const from = after === undefined ? 0 : records.findIndex(({ row }) => row.id === after) + 1
     if (after !== undefined && from === 0) return 'no such call'
-    const page = takePage(records.slice(from, from + limit + 1), limit, (record) => this.#toCallRow(record))
+    const only = call === undefined ? undefined : records.filter(({ row }) => row.id === call)
+    if (only?.length === 0) return 'no such call'
+    const page = takePage(only ?? records.slice(from, from + limit + 1), limit, (record) =>
+      this.#toCallRow(record, detail),
+    )
     let known: ReadonlySet<number> | undefined
     const hasCall = (id: number): boolean => (known ??= new Set(records.map(({ row }) => row.id))).has(id)
     return { trace: toTraceRow(trace), isFirst: after === undefined, hasCall, ...page }
@@ -148,9 +167,10 @@ export class RecentTraces implements TraceSource {
     this.#oldest = 0
   }
 
-  #toCallRow(record: CallRecord): CallRow {
+  #toCallRow(record: CallRecord, detail: Detail = 'whole'): CallRow {
     const row = { ...record.row, flags: record.row.flags | record.forgotten }
-    return { ...row, ...keepPayloads(row, this.#keep) }
+    const kept = { ...row, ...keepPayloads(row, this.#keep) }
+    return detail === 'whole' ? kept : { ...kept, input: null, output: null }
   }
 }
 
@@ -185,7 +205,16 @@ function isInScope({ records }: RecentTrace, { onlyCaller, onlyAgents }: TraceSc
 function matchesTrace(row: TraceRow, filter: ListFilter): boolean {
   if (row.trace >= (filter.before ?? Number.POSITIVE_INFINITY)) return false
   if (filter.status !== undefined && traceStatus(row) !== filter.status) return false
+  if (!row.trace_id.startsWith(filter.prefix ?? '')) return false
+  const endMs = row.n_open > 0 || row.ended_at === null ? Date.now() : row.ended_at
+  if (endMs - row.started_at < (filter.minMs ?? 0)) return false
   return row.started_at >= (filter.sinceMs ?? 0) && row.started_at < (filter.untilMs ?? Number.POSITIVE_INFINITY)
+}
+
+function hasText({ traceId, records }: RecentTrace, text = ''): boolean {
+  const wanted = text.toLowerCase()
+  const has = (name: string | null): boolean => name?.toLowerCase().includes(wanted) === true
+  return has(traceId) || records.some(({ row }) => has(row.agent) || has(row.method) || has(row.target))
 }
 
 function matchesCall(row: CallRow, { agent, method, protocol, caller }: ListFilter): boolean {

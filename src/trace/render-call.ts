@@ -11,7 +11,7 @@ export function renderCall(traceId: string, call: CallDocument, options: RenderO
   const status = call.status === 'error' ? paint.red(`error  ${printable(errorLine(call))}`) : call.status
   const facts: [name: string, value: string | undefined][] = [
     ['status', status],
-    ['started', call.started_at],
+    ['started', (options.showTime ?? String)(call.started_at)],
     ['took', call.duration_ms === null ? 'still open' : showMs(call.duration_ms)],
     ['parent', call.parent_id === null ? undefined : `${printable(traceId)}#${call.parent_id}`],
     ['caller', callerLine(call.caller)],

@@ -4,9 +4,10 @@
  * Labels hold no character that Mermaid gives a meaning to: everything but plain letters, digits and a few marks is written
  * as its code.
  */
+import { clip } from '../wire/columns.ts'
 import { growTree } from './call-tree.ts'
 import type { CallDocument, TraceDocument } from './document.ts'
-import { clip, printable, showMs } from './printable.ts'
+import { printable, showMs } from './printable.ts'
 
 const CLASSES = [
   'classDef ok stroke:#15803d,stroke-width:2px',

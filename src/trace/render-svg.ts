@@ -5,9 +5,10 @@
  * `data-call`, every parent one element of class `edge`; nothing is aggregated (spec T10). The picture needs no script and
  * no font of its own, and reads on a light and on a dark page. Text of peers is escaped.
  */
+import { clip } from '../wire/columns.ts'
 import { type CallNode, errorLine, extentOf, growTree, type Span } from './call-tree.ts'
 import type { CallDocument, TraceDocument } from './document.ts'
-import { clip, escapeXml, printable, showMs } from './printable.ts'
+import { escapeXml, printable, showMs } from './printable.ts'
 
 const CARD = { width: 236, height: 62 } as const
 const GAP = { x: 56, y: 14 } as const
@@ -24,7 +25,7 @@ interface Placed {
   readonly y: number
 }
 
-const STYLE = `
+export const GRAPH_STYLE = `
 text{font-family:system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-serif;fill:#1f2937}
 .card{fill:#fff;stroke:#9ca3af;stroke-width:1}
 .agent{font-size:13px;font-weight:600}
@@ -43,7 +44,13 @@ text{fill:#e5e7eb}.card{fill:#1f2937;stroke:#6b7280}.time,.note{fill:#9ca3af}.re
 .ok .mark,.completed .mark{fill:#22c55e}.error .mark{fill:#f87171}.pending .mark,.active .mark{fill:#38bdf8}
 }`
 
+/** A file of its own. */
 export function renderSvg(trace: TraceDocument): string {
+  return `${drawGraph(trace, `<style>${GRAPH_STYLE}\n</style>`)}\n`
+}
+
+/** The picture inside of a page, which has the style. */
+export function drawGraph(trace: TraceDocument, style = ''): string {
   const placed = place(growTree(trace.calls))
   const extent = extentOf(trace.calls)
   const positions = new Map(placed.map((card) => [card.node, card]))
@@ -60,11 +67,11 @@ export function renderSvg(trace: TraceDocument): string {
   const label = escapeXml(`Execution graph of ${trace.trace_id}: ${trace.calls.length} calls, ${trace.status}`)
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" role="img" aria-label="${label}">`,
-    `<style>${STYLE}\n</style>`,
+    ...(style === '' ? [] : [style]),
     heading(trace, extent, width),
     ...placed.flatMap((card) => edge(card, positions)),
     ...placed.map((card) => drawCard(card, trace.trace_id, extent)),
-    '</svg>\n',
+    '</svg>',
   ].join('\n')
 }
 

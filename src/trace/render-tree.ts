@@ -4,14 +4,19 @@
  * A failed call is marked, coloured and followed by its reason, so the first failing step is found at a glance. Never wider
  * than asked for; text of peers is escaped.
  */
+
 import { createColors } from 'picocolors'
+import { clip, displayWidth, pad } from '../wire/columns.ts'
 import { type CallNode, errorLine, extentOf, growTree, nameOf, type Span } from './call-tree.ts'
 import type { CallDocument, TraceDocument } from './document.ts'
-import { clip, displayWidth, pad, printable, showMs } from './printable.ts'
+import { printable, showMs } from './printable.ts'
+import { answerTextOf, promptTextOf } from './spoken-text.ts'
 
 export interface RenderOptions {
   readonly columns?: number
   readonly color?: boolean
+  /** How a time is told where it is read; as it is in documents unless said otherwise. */
+  readonly showTime?: (time: string) => string
 }
 
 interface Layout {
@@ -31,12 +36,27 @@ const MARKS = { ok: '●', error: '✗', pending: '○' } as const
 export function renderTree(trace: TraceDocument, options: RenderOptions = {}): string {
   const nodes = growTree(trace.calls)
   const layout = layOut(nodes, extentOf(trace.calls), options)
-  const lines = [heading(trace, layout), '', axis(layout)]
+  const lines = [heading(trace, layout, options.showTime), '', axis(layout)]
   for (const node of nodes) {
     lines.push(callLine(node, layout))
     if (node.call.status === 'error') lines.push(reasonLine(node, layout))
   }
-  return `${lines.join('\n')}\n`
+  return `${[...lines, ...spoken(trace, layout)].join('\n')}\n`
+}
+
+/** What was asked first and what was answered to it, a line each. */
+function spoken({ calls: [first] }: TraceDocument, { columns, paint }: Layout): string[] {
+  if (first === undefined) return []
+  const said = [
+    ['asked', promptTextOf(first)],
+    ['answered', answerTextOf(first)],
+  ] as const
+  const lines = said.flatMap(([name, text]) => {
+    if (text === undefined) return []
+    const line = printable(text.slice(0, MAX_COLUMNS * 4).replace(/\s+/g, ' '))
+    return [`${paint.dim(name.padEnd(10))}${clip(line, columns - 10)}`]
+  })
+  return lines.length === 0 ? [] : ['', ...lines]
 }
 
 function layOut(nodes: readonly CallNode[], extent: Span, options: RenderOptions): Layout {
@@ -49,7 +69,7 @@ function layOut(nodes: readonly CallNode[], extent: Span, options: RenderOptions
 }
 
 /** As many facts as fit, the most important first. */
-function heading(trace: TraceDocument, layout: Layout): string {
+function heading(trace: TraceDocument, layout: Layout, showTime: (time: string) => string = String): string {
   const { extent, paint } = layout
   const errors = trace.calls.filter((call) => call.status === 'error').length
   const status = { completed: paint.green, active: paint.cyan, error: paint.red }[trace.status]
@@ -61,7 +81,7 @@ function heading(trace: TraceDocument, layout: Layout): string {
     [plural(trace.calls.length, 'call'), String],
     [showMs(extent.endMs - extent.startMs), String],
     [callersOf(trace), String],
-    [trace.started_at, paint.dim],
+    [showTime(trace.started_at), paint.dim],
   ]
   let room = layout.columns
   const fitting = facts.filter(([text]) => text !== '' && (room -= displayWidth(text) + 2) >= -2)

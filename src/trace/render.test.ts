@@ -1,12 +1,15 @@
+import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { verifies } from '../../test/conformance/verifies.ts'
 import { callEnd, callStart, NOON_MS, TRACE } from '../../test/fixtures/trace/calls.ts'
+import { displayWidth } from '../wire/columns.ts'
 import type { CallEnd, CallStart } from './call.ts'
 import { growTree } from './call-tree.ts'
 import type { CallDocument, TraceDocument } from './document.ts'
-import { displayWidth, showMs } from './printable.ts'
+import { showMs } from './printable.ts'
 import { renderCall } from './render-call.ts'
+import { renderPage } from './render-html.ts'
 import { renderList, renderTailItem } from './render-list.ts'
 import { renderMermaid } from './render-mermaid.ts'
 import { renderSvg } from './render-svg.ts'
@@ -168,7 +171,7 @@ describe('lists and lines', () => {
     const answer = await store.query('list', {})
     const text = renderList('text' in answer ? JSON.parse(answer.text).traces : [])
     expect(text).toMatch(
-      /^TRACE +STATUS +STARTED +TIME +CALLS +ERRORS +AGENTS\nAIO-TR-20260326-0001 +active .* open +1 +0 /,
+      /^TRACE +STATUS +STARTED +TIME +CALLS +ERRORS +AGENTS +ASKED\nAIO-TR-20260326-0001 +active .* open +1 +0 /,
     )
     expect(text).not.toMatch(UNSAFE)
   })
@@ -193,5 +196,53 @@ describe('lists and lines', () => {
     [7_200_000, '2 h'],
   ])('show %d ms as %s', (ms, text) => {
     expect(showMs(ms)).toBe(text)
+  })
+})
+
+describe('the page', () => {
+  const NASTY_TEXT = `</pre></style><img src="https://evil.test/x" onerror=alert(1)><script>alert(1)</script> ${NASTY}`
+  const page = async (): Promise<string> =>
+    renderPage(
+      await traceOf([
+        [
+          {
+            callId: 1,
+            agent: NASTY_TEXT,
+            method: 'session/prompt',
+            input: { prompt: [{ type: 'text', text: `asked ${NASTY_TEXT}` }] },
+          },
+          { output: { stopReason: 'end_turn', outputs: [{ type: 'text', value: `said ${NASTY_TEXT}` }] } },
+        ],
+        [
+          { callId: 2, parentId: 1, target: NASTY_TEXT },
+          { ...failed, endedAtMs: NOON_MS + 600 },
+        ],
+      ]),
+    )
+
+  it('is one file that asks for nothing and runs nothing', async () => {
+    verifies('T10-page')
+    const html = await page()
+    const style = /<style>([\s\S]*?)<\/style>/.exec(html)![1]!
+    const policy = /http-equiv="Content-Security-Policy" content="([^"]*)"/.exec(html)![1]!
+    const hash = createHash('sha256').update(style).digest('base64')
+    expect(policy).toBe(`default-src 'none'; style-src 'sha256-${hash}'; base-uri 'none'; form-action 'none'`)
+    expect(html.match(/<style/g)).toHaveLength(1)
+    expect(style).not.toMatch(/url\(|@import|@font-face/)
+    const tags = new Set([...html.matchAll(/<([a-z0-9]+)/g)].map(([, name]) => name))
+    for (const name of ['script', 'img', 'link', 'iframe', 'object', 'form', 'base', 'image', 'use'])
+      expect(tags).not.toContain(name)
+    const leads = [...html.matchAll(/<[^<>]*?\s(?:href|src|style|on\w+)="([^"]*)"/g)].map(([, target]) => target)
+    expect(leads.length).toBeGreaterThan(0)
+    for (const target of leads) expect(target).toMatch(/^#call-\d+$/)
+  })
+
+  it('shows what was asked and answered, and all text as text', async () => {
+    const html = await page()
+    expect(html).toContain('asked &#60;/pre&#62;&#60;/style&#62;&#60;img src=&#34;https://evil.test/x&#34;')
+    expect(html).toContain('<h2>Answered</h2><div class="prose">said &#60;/pre&#62;')
+    expect(html).not.toMatch(UNSAFE)
+    expect(html.match(/class="[^"]*\bnode\b/g)).toHaveLength(2)
+    expect(html.match(/<details class="call/g)).toHaveLength(2)
   })
 })

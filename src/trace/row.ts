@@ -3,7 +3,7 @@
  *
  * Plain data: it crosses a thread. Payloads, errors and request ids are JSON text here, so nothing is parsed on the way.
  */
-import type { SqlValue } from './sqlite.ts'
+import type { SqlValue } from '../host/sqlite.ts'
 
 export interface CallRow {
   readonly id: number
@@ -44,6 +44,12 @@ export interface TraceRow {
   readonly n_open: number
   readonly missing: number
   readonly agents: readonly string[]
+  /** Of its first call, where they are asked for. */
+  readonly agent?: string | null
+  readonly method?: string | null
+  readonly target?: string | null
+  /** The beginning of what may be kept of its input. */
+  readonly input?: string | null
 }
 
 /**
@@ -127,4 +133,4 @@ function unpackChange(packed: SqlValue[]): Change {
 }
 
 /** Ids above this are never continued from, so one absurd id does not end the numbering of a trace. */
-export const MAX_CONTINUED_ID = 2 ** 48
+export const MAX_CONTINUED_ID = 2 ** 52

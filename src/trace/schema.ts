@@ -5,7 +5,7 @@
  * key. Payloads live apart from calls: lists and statistics never touch them. Recovery looks only at open calls, through an
  * index that holds nothing else.
  */
-import type { Database } from './sqlite.ts'
+import type { Database } from '../host/sqlite.ts'
 
 export const SCHEMA_VERSION = 2
 

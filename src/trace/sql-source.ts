@@ -2,15 +2,20 @@
  * Reads traces from the database. Never writes, so it also serves a command that looks at the file of a stopped bus.
  */
 
+import type { Database, SqlValue } from '../host/sqlite.ts'
 import { takePage } from './page.ts'
+import { PROMPT_HEAD_CHARS } from './prompt-text.ts'
 import type { AgentSum, Detail, TraceSource } from './query.ts'
 import type { ListFilter, TimeRange, TracePart, TraceScope } from './query-params.ts'
 import { CALL_COLUMNS, type CallRow, rowFromColumns, type TraceRow } from './row.ts'
 import { readMeta } from './schema.ts'
-import type { Database, SqlValue } from './sqlite.ts'
 
 const TRACE_COLUMNS = `t.trace, t.trace_id, t.otel_trace_id, t.started_at, t.ended_at, t.n_calls, t.n_errors, t.n_open, t.missing,
   (SELECT json_group_array(agent) FROM trace_agents a WHERE a.trace = t.trace) AS agents`
+
+/** Of the call that began it; what it was asked is at the beginning of its input. */
+const FIRST_CALL = `(SELECT json_array(c.agent, c.method, c.target, substr(p.input, 1, ${PROMPT_HEAD_CHARS}))
+  FROM calls c LEFT JOIN payloads p ON p.call = c.call WHERE c.trace = t.trace ORDER BY c.id LIMIT 1) AS first_call`
 
 const FIND_TRACE = `SELECT ${TRACE_COLUMNS} FROM traces t WHERE t.trace_id = ? AND `
 /** The columns as one JSON array: a value at a time, the border between SQLite and JavaScript costs more than the query. */
@@ -26,6 +31,9 @@ const READ_CALL = {
 const SUM_AGENTS = `SELECT agent, count(*) AS calls, sum(status = 1) AS ok, sum(status = 2) AS errors,
   sum(bytes_in) AS bytes_in, sum(bytes_out) AS bytes_out, round(coalesce(sum(ended_at - started_at), 0), 3) AS busy_ms
   FROM calls WHERE started_at >= ? AND started_at < ?`
+
+const CALL_WITH_TEXT = `SELECT 1 FROM calls c WHERE c.trace = t.trace
+  AND (instr(lower(c.agent), ?) > 0 OR instr(lower(c.method), ?) > 0 OR instr(lower(c.target), ?) > 0)`
 
 /** Of a call `c`. */
 const PRINCIPAL = "json_extract(c.caller, '$.principal')"
@@ -53,7 +61,12 @@ function findTrace(db: Database, part: TracePart, detail: Detail): ReturnType<Tr
   const find = db.prepare(FIND_CALL)
   const after = part.after === undefined ? BEFORE_ALL : (find.get(trace.trace, part.after) as CallKey | undefined)
   if (after === undefined) return 'no such call'
-  const keys = db.prepare(FIND_KEYS).all(trace.trace, after.started_at, after.call, part.limit + 1) as CallKey[]
+  const only = part.call === undefined ? undefined : (find.get(trace.trace, part.call) as CallKey | undefined)
+  if (part.call !== undefined && only === undefined) return 'no such call'
+  const keys =
+    only === undefined
+      ? (db.prepare(FIND_KEYS).all(trace.trace, after.started_at, after.call, part.limit + 1) as CallKey[])
+      : [only]
   const read = db.prepare(READ_CALL[detail])
   const page = takePage(keys, part.limit, ({ call }) => toRow(read.get(call) as StoredCall))
   const hasCall = (id: number): boolean => find.get(trace.trace, id) !== undefined
@@ -70,10 +83,15 @@ function listTraces(db: Database, filter: ListFilter): TraceRow[] {
   const from =
     filter.agent === undefined ? 'traces t' : 'trace_agents f CROSS JOIN traces t ON t.trace = f.trace AND f.agent = ?'
   const newest = filter.agent === undefined ? 't.trace' : 'f.trace'
-  const sql = `SELECT ${TRACE_COLUMNS} FROM ${from} WHERE ${conditions.join(' AND ')} ORDER BY ${newest} DESC LIMIT ?`
+  const sql = `SELECT ${TRACE_COLUMNS}, ${FIRST_CALL} FROM ${from} WHERE ${conditions.join(' AND ')} ORDER BY ${newest} DESC LIMIT ?`
   const lead = filter.agent === undefined ? [] : [filter.agent]
   const rows = db.prepare(sql).all(...lead, ...values, filter.limit + 1) as StoredTrace[]
-  return rows.map(withAgents)
+  return rows.map((row) => ({ ...withAgents(row), ...firstCallOf(row) }))
+}
+
+function firstCallOf({ first_call }: StoredTrace): Pick<TraceRow, 'agent' | 'method' | 'target' | 'input'> {
+  const [agent, method, target, input] = JSON.parse(first_call ?? '[]')
+  return { agent, method, target, input }
 }
 
 interface Conditions {
@@ -108,6 +126,19 @@ function traceConditions(filter: ListFilter): Conditions {
     filter.untilMs ?? Number.MAX_SAFE_INTEGER,
   ]
   if (filter.status !== undefined) conditions.push(STATUS_CONDITION[filter.status])
+  if (filter.prefix !== undefined) {
+    conditions.push('t.trace_id >= ?', 't.trace_id < ?')
+    values.push(filter.prefix, `${filter.prefix}\u{10ffff}`)
+  }
+  if (filter.text !== undefined) {
+    conditions.push(`(instr(lower(t.trace_id), ?) > 0 OR EXISTS (${CALL_WITH_TEXT}))`)
+    const text = filter.text.toLowerCase()
+    values.push(text, text, text, text)
+  }
+  if (filter.minMs !== undefined) {
+    conditions.push('CASE WHEN t.n_open > 0 OR t.ended_at IS NULL THEN ? ELSE t.ended_at END - t.started_at >= ?')
+    values.push(Date.now(), filter.minMs)
+  }
   if (filter.method !== undefined || filter.protocol !== undefined || filter.caller !== undefined) {
     const call = callConditions(filter)
     conditions.push(`EXISTS (SELECT 1 FROM calls c WHERE ${call.conditions.join(' AND ')})`)
@@ -148,8 +179,8 @@ interface CallKey {
 const BEFORE_ALL: CallKey = { started_at: Number.MIN_SAFE_INTEGER, call: 0 }
 
 type StoredCall = { readonly columns: string; readonly input: string | null; readonly output: string | null }
-type StoredTrace = Omit<TraceRow, 'agents'> & { agents: string }
+type StoredTrace = Omit<TraceRow, 'agents'> & { agents: string; first_call?: string | null }
 
-function withAgents(row: StoredTrace): TraceRow {
+function withAgents({ first_call: _, ...row }: StoredTrace): TraceRow {
   return { ...row, agents: JSON.parse(row.agents) }
 }

@@ -12,12 +12,12 @@ import {
   TRACE,
   temporaryFolder,
 } from '../../test/fixtures/trace/calls.ts'
+import { openDatabase } from '../host/sqlite.ts'
 import type { TraceDocument } from './document.ts'
 import { describeFailure } from './engine.ts'
 import { type EngineHost, inlineHost, threadHost } from './engine-host.ts'
 import { payloadKeeper } from './payload.ts'
 import { prepareDatabase } from './schema.ts'
-import { openDatabase } from './sqlite.ts'
 import { openTraceStore, type TraceStore } from './store.ts'
 import type { StateChange } from './store-link.ts'
 import type { StoreOptions } from './store-settings.ts'

@@ -2,13 +2,13 @@
  * Looks at the database of a trace store without being its bus: reads, never writes, and does not mind whether a bus runs.
  */
 import { statSync } from 'node:fs'
+import { type Database, openDatabase } from '../host/sqlite.ts'
 import type { OtlpOptions } from './export-otlp.ts'
 import type { Askable } from './queries.ts'
 import { answerQuery } from './query.ts'
 import { CALL_COLUMNS, type CallRow } from './row.ts'
 import { prepareReading, STATUS } from './schema.ts'
 import { sqlSource } from './sql-source.ts'
-import { type Database, openDatabase } from './sqlite.ts'
 import type { CallEvent } from './store.ts'
 
 export interface StoreFile extends Askable {

@@ -37,6 +37,7 @@ const ADVICE: Record<FailureReason, string> = {
   corrupt: 'the file is damaged or not a trace store; move it away or name another under aio.store.path',
   cannot_open: 'the file cannot be opened; check that its folder exists and may be written',
   not_ours: 'the path is not a plain file of this user; name one under aio.store.path, links are not followed',
+  no_sqlite: 'there is nothing to write it with',
   slow: 'the disk does not answer in time',
   failed: 'see the reason',
 }

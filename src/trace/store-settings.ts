@@ -11,6 +11,8 @@ import type { LinkTimes, StateChange } from './store-link.ts'
 export interface StoreOptions {
   /** The database file; without it traces are kept in memory, which is then no failure. */
   readonly path?: string | undefined
+  /** What this bus is called among several. */
+  readonly node?: string | undefined
   /** 0 keeps traces for ever. */
   readonly retentionDays?: number | undefined
   readonly payloadBytes?: number | undefined
@@ -44,6 +46,7 @@ export interface StoreBounds {
 
 export interface StoreSettings extends PayloadPolicy {
   readonly path: string | undefined
+  readonly node: string | undefined
   readonly retentionDays: number
   readonly otlp: OtlpOptions
   readonly onState: (change: StateChange) => void
@@ -71,6 +74,7 @@ const isSource = import.meta.url.endsWith('.ts')
 export function settingsOf(options: StoreOptions): StoreSettings {
   return {
     path: options.path,
+    node: options.node,
     retentionDays: options.retentionDays ?? 14,
     payloadBytes: options.payloadBytes ?? 16_384,
     redact: options.redact ?? [],

@@ -1,14 +1,7 @@
 /**
- * The entry of the store's thread: passes requests to the engine and its replies back, and does nothing else.
+ * The entry of the thread of a store that holds traces alone.
  */
-import { parentPort } from 'node:worker_threads'
-import { Engine, type EngineRequest } from './engine.ts'
+import { Engine } from './engine.ts'
+import { serveThread } from './thread-service.ts'
 
-const port = parentPort
-if (port === null) throw new Error('store-thread runs as a worker thread only')
-
-const engine = new Engine()
-port.on('message', async (request: EngineRequest) => {
-  port.postMessage(await engine.serve(request))
-  if (request.op === 'close') port.close()
-})
+serveThread(new Engine())

@@ -10,11 +10,11 @@ import {
   TRACE,
   temporaryFolder,
 } from '../../test/fixtures/trace/calls.ts'
+import { openDatabase } from '../host/sqlite.ts'
 import { JsonText } from '../wire/ready-json.ts'
 import type { TraceDocument } from './document.ts'
 import type { OtlpDocument } from './export-otlp.ts'
 import type { QueryMethod } from './query.ts'
-import { openDatabase } from './sqlite.ts'
 import { openTraceStore, type TraceStore } from './store.ts'
 import { openStoreFile } from './store-file.ts'
 import type { StateChange } from './store-link.ts'
@@ -139,6 +139,7 @@ describe.each([
       started_at: '2026-03-26T12:00:00.000Z',
       ended_at: '2026-03-26T12:00:00.010Z',
       otel_trace_id: store.ids.otelTraceId(TRACE),
+      n_calls: 1,
       missing: 0,
     })
     expect(calls).toEqual([
@@ -284,8 +285,55 @@ describe.each([
       n_calls: 1,
       n_errors: 1,
       agents: ['odd'],
+      agent: 'odd',
+      method: 'input',
+      prompt: 'hello',
     })
     expect([third.traces.length, third.next_cursor]).toEqual([1, undefined])
+  })
+
+  it('15.9 is found by a part of what any of its calls is named, and by how long it took', async () => {
+    verifies('15.9-api')
+    const store = await open(where)
+    for (const [traceId, target, tookMs] of [
+      ['Slow-1', 'Area_%', 900],
+      ['quick-2', 'sum', 5],
+    ] as const) {
+      store.begin(callStart({ traceId, agent: 'orchestrator' }))
+      store.begin(callStart({ traceId, callId: 2, parentId: 1, agent: 'math', method: 'tools.call', target }))
+      store.end(callEnd({ traceId, callId: 2, endedAtMs: NOON_MS + tookMs }))
+      store.end(callEnd({ traceId, endedAtMs: NOON_MS + tookMs }))
+    }
+    store.begin(callStart({ traceId: 'open-3' }))
+    const ids = async (params: object) =>
+      (await ask(store, 'list', params)).traces.map((trace: { trace_id: string }) => trace.trace_id)
+    expect(await ids({ text: 'area_' })).toEqual(['Slow-1'])
+    expect(await ids({ text: '_%' })).toEqual(['Slow-1'])
+    expect(await ids({ text: 'SLOW' })).toEqual(['Slow-1'])
+    expect(await ids({ text: 'MATH' })).toEqual(['quick-2', 'Slow-1'])
+    expect(await ids({ text: 'tools.c', agent: 'math' })).toEqual(['quick-2', 'Slow-1'])
+    expect(await ids({ text: 'nothing' })).toEqual([])
+    expect(await ids({ min_ms: 100 })).toEqual(['open-3', 'Slow-1'])
+    expect(await ask(store, 'list', { min_ms: '100' })).toMatchObject({ fault: { data: { reason: 'bad_param' } } })
+  })
+
+  it('15.9 gives one call alone, and calls without what they carried', async () => {
+    verifies('15.9-api')
+    const store = await open(where)
+    for (const callId of [1, 2, 3]) {
+      store.begin(callStart({ callId }))
+      store.end(callEnd({ callId }))
+    }
+    const one = await ask(store, 'get', { trace_id: TRACE, call: 2 })
+    expect([one.n_calls, one.calls.map(({ id }: { id: number }) => id)]).toEqual([3, [2]])
+    expect(one.calls[0].output).toEqual({ outputs: [{ type: 'text', value: 'world' }] })
+    const bare = await ask(store, 'get', { trace_id: TRACE, payloads: false })
+    expect(bare.calls.map(({ input, output }: { input: unknown; output: unknown }) => [input, output])).toEqual(
+      Array(3).fill([null, null]),
+    )
+    const refused = (params: object) => ask(store, 'get', { trace_id: TRACE, ...params })
+    expect(await refused({ call: 9 })).toMatchObject({ fault: { data: { reason: 'unknown_call' } } })
+    expect(await refused({ call: 'x' })).toMatchObject({ fault: { data: { reason: 'bad_param' } } })
   })
 
   it('9.24 says who called, and is found by the principal', async () => {

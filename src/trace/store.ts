@@ -34,6 +34,15 @@ export interface CallEvent {
   readonly row: CallRow
 }
 
+/** How somebody else uses the file of the store. */
+export interface TenantPort {
+  isOpen(): boolean
+  /** Undefined: it failed. */
+  ask(op: string, params: unknown): Promise<{ readonly value: unknown } | undefined>
+  /** Told of every change of the store. */
+  follow(listener: (isOpen: boolean) => void): void
+}
+
 const BATCH_ROWS = 500
 const BATCH_MS = 100
 const SWEEP_MS = 3_600_000
@@ -54,6 +63,7 @@ export class TraceStore {
   readonly #link: StoreLink | undefined
   readonly #open = new Map<string, CallRecord>()
   readonly #followers = new Set<(event: CallEvent) => void>()
+  readonly #stateFollowers = new Set<(isOpen: boolean) => void>()
   /** Calls to charge to their traces with the next batch. */
   #missing = new Map<string, number>()
   #writing = 0
@@ -66,7 +76,12 @@ export class TraceStore {
     this.#settings = settings
     this.#queue = new ChangeQueue(bounds.queue, (record) => this.#charge(record))
     this.#recent = new RecentTraces(busInstance, bounds.recent, payloadKeeper(settings))
-    this.ids = new TraceIds(busInstance, nowMs, (day, count, atLeast) => this.#reserve(day, count, atLeast))
+    this.ids = new TraceIds(
+      busInstance,
+      nowMs,
+      (day, count, atLeast) => this.#reserve(day, count, atLeast),
+      settings.node,
+    )
     if (settings.path === undefined) return
     this.#link = new StoreLink(
       settings.makeHost,
@@ -122,6 +137,22 @@ export class TraceStore {
   follow(listener: (event: CallEvent) => void): () => void {
     this.#followers.add(listener)
     return () => this.#followers.delete(listener)
+  }
+
+  /** The way to tables that somebody else has in the file; undefined: there is no file. */
+  tenant(name: string): TenantPort | undefined {
+    const link = this.#link
+    if (link === undefined) return undefined
+    return {
+      isOpen: () => link.state === 'ok',
+      ask: async (op, params) => {
+        const outcome = await link.ask('tenant', { name, op, params })
+        return 'value' in outcome ? { value: outcome.value } : undefined
+      },
+      follow: (listener) => {
+        this.#stateFollowers.add(listener)
+      },
+    }
   }
 
   /** Asks by the names and parameters of `bus::traces.*`; the answer is JSON text or a fault. */
@@ -240,6 +271,7 @@ export class TraceStore {
     if (change.state === 'failed') this.#queue.discard()
     else this.#schedule()
     this.#settings.onState(change)
+    for (const follower of this.#stateFollowers) follower(change.state === 'ok')
   }
 
   /** The file knows who this bus is and which ids are used. */

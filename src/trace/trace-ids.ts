@@ -5,6 +5,7 @@
  * never waits. When no block is there (no store, a slow disk, a clock that jumped) numbers start at the milliseconds since
  * midnight, so a restart does not repeat them (spec T1).
  */
+import { crc32 } from 'node:zlib'
 import { CallIds } from './call-ids.ts'
 import { otelTraceId, spanId } from './otel-ids.ts'
 
@@ -21,16 +22,25 @@ interface Day {
 const BLOCK = 4_096
 const LOW_WATER = BLOCK / 2
 const DAY_MS = 86_400_000
+/** Of a trace that was begun elsewhere each node numbers so many calls. */
+const CALLS_OF_A_NODE = 2 ** 20
 const TRACE_ID = /^[\x21-\x22\x24-\x7e]{1,128}$/
 
 export class TraceIds {
-  readonly calls = new CallIds()
+  readonly calls: CallIds
   busInstance: string
   readonly #nowMs: () => number
   readonly #reserve: Reserve
   readonly #days = new Map<string, Day>()
 
-  constructor(busInstance: string, nowMs: () => number, reserve: Reserve) {
+  /** Among several nodes numbers begin with what this one is called (contract 14.10). */
+  readonly #prefix: string
+
+  constructor(busInstance: string, nowMs: () => number, reserve: Reserve, node?: string) {
+    const number = node === undefined ? 0 : crc32(node)
+    this.#prefix = node === undefined ? '' : String(number)
+    const ours = new RegExp(`^AIO-TR-\\d{8}-${this.#prefix}\\d{4,}$`)
+    this.calls = new CallIds((traceId) => (node === undefined || ours.test(traceId) ? 0 : number * CALLS_OF_A_NODE))
     this.busInstance = busInstance
     this.#nowMs = nowMs
     this.#reserve = reserve
@@ -43,7 +53,7 @@ export class TraceIds {
     const state = this.#days.get(day) ?? this.#beginDay(nowMs)
     const number = takeNumber(state, nowMs % DAY_MS)
     if (left(state) < LOW_WATER) void this.#refill(day, state)
-    return `AIO-TR-${day}-${String(number).padStart(4, '0')}`
+    return `AIO-TR-${day}-${this.#prefix}${String(number).padStart(4, '0')}`
   }
 
   /** Any printable ASCII without spaces; `#` separates the call. */

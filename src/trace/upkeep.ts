@@ -4,8 +4,8 @@
 import { closeSync, constants, fchmodSync, lstatSync, mkdirSync, readSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { openOwnFile } from '../host/own-file.ts'
+import { type Database, openDatabase, SQLITE } from '../host/sqlite.ts'
 import { readMeta, STATUS } from './schema.ts'
-import { type Database, openDatabase, SQLITE } from './sqlite.ts'
 import { rollBack } from './writer.ts'
 
 const MAGIC = Buffer.from('SQLite format 3\0')

@@ -4,10 +4,11 @@
  * It runs on the store's own thread. Sums of a trace are gathered over the batch and written once per trace, because most
  * calls of a batch belong to few traces. A call that is already finished is never changed again.
  */
+
+import { type Database, resultCode, SQLITE, type Statement } from '../host/sqlite.ts'
 import { type Batch, CALL_COLUMNS, type CallRow, type Change, columnValues, MAX_CONTINUED_ID } from './row.ts'
 import { type Keep, keepPayloads } from './row-payloads.ts'
 import { STATUS } from './schema.ts'
-import { type Database, resultCode, SQLITE, type Statement } from './sqlite.ts'
 
 /** What a batch adds to one trace. */
 interface TraceDelta {
