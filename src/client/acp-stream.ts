@@ -1,9 +1,19 @@
-/** The connection as the pair of web streams that the ACP SDK takes: messages in, messages out, one line each. */
-import type { AnyMessage, Stream } from '@agentclientprotocol/sdk'
+/**
+ * The connection as the pair of web streams that the ACP SDK takes: messages in, messages out, one line each.
+ *
+ * The SDK's type of stream is met by shape and not imported, so that nobody must install it for our types.
+ */
 import type { LineChannel } from './connection.ts'
 
-export function acpStream(channel: LineChannel): Stream {
-  const readable = new ReadableStream<AnyMessage>({
+export interface AcpStream {
+  // biome-ignore lint/suspicious/noExplicitAny: the SDK has its own type of message
+  readonly readable: ReadableStream<any>
+  // biome-ignore lint/suspicious/noExplicitAny: the same
+  readonly writable: WritableStream<any>
+}
+
+export function acpStream(channel: LineChannel): AcpStream {
+  const readable = new ReadableStream<object>({
     async pull(controller) {
       const line = await channel.take()
       if (line === undefined) controller.close()
@@ -11,7 +21,7 @@ export function acpStream(channel: LineChannel): Stream {
     },
     cancel: () => channel.close(),
   })
-  const writable = new WritableStream<AnyMessage>({
+  const writable = new WritableStream<object>({
     write: (message) => channel.send(JSON.stringify(message)),
     close: () => channel.close(),
     abort: () => channel.close(),

@@ -22,6 +22,18 @@ export interface Autostart {
   readonly cwd: string
   /** Whether it is up: whatever the caller wants to know of it, or undefined. */
   readonly find: () => Promise<string | undefined>
+  /** What it has logged, as it is to be told when it did not start; left out: as it is. */
+  readonly explain?: (logged: string) => string
+}
+
+/** It ended before it was up; the message has what it said. */
+export class DidNotStart extends BusUnavailable {
+  readonly daemonExitCode: number | null
+
+  constructor(message: string, daemonExitCode: number | null, options?: ErrorOptions) {
+    super(message, options)
+    this.daemonExitCode = daemonExitCode
+  }
 }
 
 const START_TIMEOUT_MS = 30_000
@@ -31,7 +43,7 @@ const TAIL_BYTES = 2_000
 
 /** Gives what `find` found, having started the daemon when it found nothing. */
 export async function findOrStart(daemon: Autostart): Promise<string> {
-  mkdirSync(daemon.folder, { recursive: true, mode: 0o700 })
+  makeFolder(daemon.folder)
   const lock = join(daemon.folder, `${daemon.name}.lock`)
   const deadlineMs = performance.now() + START_TIMEOUT_MS
   for (;;) {
@@ -45,6 +57,16 @@ export async function findOrStart(daemon: Autostart): Promise<string> {
   }
 }
 
+function makeFolder(folder: string): void {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 })
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException
+    const advice = 'HOME must be a folder in which this user may write'
+    throw new BusUnavailable(`cannot make the folder ${folder} (${code}): ${advice}`, { cause })
+  }
+}
+
 async function startLocked(daemon: Autostart, lock: string, deadlineMs: number): Promise<string> {
   try {
     // Whoever held the lock before may have started it after we looked.
@@ -55,6 +77,7 @@ async function startLocked(daemon: Autostart, lock: string, deadlineMs: number):
 }
 
 async function start(daemon: Autostart, deadlineMs: number): Promise<string> {
+  const from = putAside(logPath(daemon))
   const child = launch(daemon, await daemon.args())
   let failure: Error | undefined
   child.once('error', (error) => (failure = error))
@@ -66,13 +89,20 @@ async function start(daemon: Autostart, deadlineMs: number): Promise<string> {
   }
   const found = await daemon.find()
   if (found !== undefined) return found
-  throw new BusUnavailable(`the bus did not start: ${tail(logPath(daemon))}`, { cause: failure })
+  const said = sayWhy(daemon, from)
+  throw new DidNotStart(`the bus did not start: ${said}`, child.exitCode, { cause: failure })
+}
+
+/** One that ends at once, again and again, must not fill the disk. Where what it says from now on begins. */
+function putAside(log: string): number {
+  const { size } = statSync(log, { throwIfNoEntry: false }) ?? { size: 0 }
+  if (size <= MAX_LOG_BYTES) return size
+  renameSync(log, `${log}.1`)
+  return 0
 }
 
 function launch(daemon: Autostart, args: readonly string[]): ChildProcess {
-  const path = logPath(daemon)
-  if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) > MAX_LOG_BYTES) renameSync(path, `${path}.1`)
-  const log = openSync(path, 'a', 0o600)
+  const log = openSync(logPath(daemon), 'a', 0o600)
   const child = spawn(daemon.command, [...args], { cwd: daemon.cwd, detached: true, stdio: ['ignore', log, log] })
   closeSync(log)
   child.unref()
@@ -83,9 +113,12 @@ function logPath(daemon: Autostart): string {
   return join(daemon.folder, `${daemon.name}.log`)
 }
 
-function tail(path: string): string {
+/** What was logged since `from`, as far as it fits. */
+function sayWhy(daemon: Autostart, from: number): string {
+  const path = logPath(daemon)
   try {
-    return `${readFileSync(path, 'utf8').slice(-TAIL_BYTES).trim()} (from ${path})`
+    const logged = readFileSync(path).subarray(from).toString('utf8').slice(-TAIL_BYTES).trim()
+    return `${daemon.explain?.(logged) ?? logged} (from ${path})`
   } catch {
     return `it wrote no log at ${path}`
   }

@@ -1,11 +1,11 @@
 /**
- * A connection to the bus for programs, with three faces of which one is used: streams for the ACP SDK, a transport for
- * the MCP SDKs, or plain lines.
+ * A connection to the bus for programs, with four faces of which one is used: streams for the ACP SDK, a transport for
+ * the MCP SDKs, agents that are called by name, or plain lines.
  *
  * All that happens between the program and the bus happens in `link.ts`; here it only changes its shape.
  */
-import type { Stream } from '@agentclientprotocol/sdk'
-import { acpStream } from './acp-stream.ts'
+import { type AcpStream, acpStream } from './acp-stream.ts'
+import { AgentFace, type AgentMethod, type AgentOptions, type ServedAgent } from './agent-face.ts'
 import { type BusError, ConnectionClosed } from './errors.ts'
 import { Inbox } from './inbox.ts'
 import { Link, type LinkEvents, type LinkOptions } from './link.ts'
@@ -20,7 +20,7 @@ export interface LineChannel {
   close(): Promise<void>
 }
 
-type Face = 'acp' | 'mcp' | 'lines'
+type Face = 'acp' | 'mcp' | 'agent' | 'lines'
 type Told = Pick<LinkEvents, 'lost' | 'restored'>
 
 const NEWLINE = 10
@@ -31,6 +31,7 @@ export class BusConnection {
   readonly #inbox: Inbox
   readonly #channel: LineChannel
   #face: Face | undefined
+  #agents: AgentFace | undefined
   #hasEnded = false
   #error: BusError | undefined
   #room: Promise<void> = Promise.resolve()
@@ -46,6 +47,10 @@ export class BusConnection {
     })
     this.#link = new Link(options, {
       ...told,
+      restored: () => {
+        this.#agents?.restored()
+        told.restored?.()
+      },
       received: (lines) => this.#inbox.put(lines),
       drained: () => this.#makeRoom(),
       ended: (error) => this.#end(error),
@@ -64,7 +69,7 @@ export class BusConnection {
   }
 
   /** The streams that `client().connect(...)` of `@agentclientprotocol/sdk` takes. */
-  acp(): Stream {
+  acp(): AcpStream {
     this.#choose('acp')
     return acpStream(this.#channel)
   }
@@ -75,6 +80,17 @@ export class BusConnection {
     return new McpTransport(this.#channel)
   }
 
+  /** Makes this program an agent of that name, which others call; several names may share a connection. */
+  agent(
+    name: string,
+    methods: Readonly<Record<string, AgentMethod>>,
+    options: AgentOptions = {},
+  ): Promise<ServedAgent> {
+    if (this.#agents === undefined) this.#choose('agent')
+    this.#agents ??= new AgentFace(this.#channel)
+    return this.#agents.serve(name, methods, options)
+  }
+
   /** Every line of the bus, without its newline, until this side closes; fails with the reason when the bus has gone. */
   async *lines(): AsyncGenerator<Buffer, void, undefined> {
     this.#choose('lines')
@@ -83,7 +99,7 @@ export class BusConnection {
 
   /** Sends one line; the newline is added. Goes with `lines()`. */
   send(line: string | Uint8Array): Promise<void> {
-    if (this.#face === 'acp' || this.#face === 'mcp')
+    if (this.#face !== undefined && this.#face !== 'lines')
       throw new TypeError(`this connection is used through ${this.#face}()`)
     return this.#send(line)
   }

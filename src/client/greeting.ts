@@ -5,7 +5,7 @@
  * Its requests have ids of their own and their answers are kept from this side. Invariant: when it is done, the bus has
  * agreed to all of it; a refusal is an error.
  */
-import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import type { Crossing } from './crossing.ts'
 import { BusUnavailable } from './errors.ts'
 import { readRefusal } from './refusal.ts'
@@ -26,7 +26,7 @@ export interface Opening {
 
 /** A connection, the books on what crosses it, and whether it was closed because of who we are. */
 export interface Visit {
-  readonly socket: Socket
+  readonly socket: Duplex
   readonly crossing: Crossing
   readonly turnedAway: TurnedAway
 }

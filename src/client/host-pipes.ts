@@ -3,7 +3,8 @@
  *
  * The end of the input alone does not tell a host that has said everything from one that was killed: what it is owed
  * must reach the first and is of no use to the second. A socket tells when its other end is closed, so it is read; a pipe
- * tells whoever opens it anew. Where neither can tell, a write that fails does.
+ * tells whoever opens it anew, where the system has a name for it; where it has not (macOS), the host has gone when this
+ * process has another parent. Where nothing can tell, a write that fails does.
  */
 import { closeSync, constants, fstatSync, openSync, type Stats } from 'node:fs'
 import { Socket } from 'node:net'
@@ -28,7 +29,8 @@ export function openHostPipes(): HostPipes {
   const isShared = input !== undefined && input.dev === output?.dev && input.ino === output.ino
   // One socket for both directions is read as the input already.
   if (!output?.isSocket() || isShared) {
-    const isReaderGone = output?.isFIFO() ? isUnread : () => false
+    const parent = process.ppid
+    const isReaderGone = output?.isFIFO() ? () => isUnread(parent) : () => false
     return { stdin, stdout: process.stdout, isReaderGone }
   }
   const stdout = new Socket({ fd: STDOUT, readable: true, writable: true, allowHalfOpen: true })
@@ -44,11 +46,12 @@ function statOf(descriptor: number): Stats | undefined {
   }
 }
 
-function isUnread(): boolean {
+function isUnread(parent: number): boolean {
   try {
     closeSync(openSync(STDOUT_AGAIN, constants.O_WRONLY | constants.O_NONBLOCK))
     return false
   } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'ENXIO'
+    const code = error instanceof Error && 'code' in error ? error.code : undefined
+    return code === 'ENXIO' || (code === 'ENOENT' && process.ppid !== parent)
   }
 }

@@ -7,6 +7,7 @@
  * const bus = await connect({ unix: '/run/user/1000/stdio-bus.sock', pool: 'coder' })
  * acp.client().connect(bus.acp())        // @agentclientprotocol/sdk
  * await mcpClient.connect(bus.mcp())     // @modelcontextprotocol/sdk 1.x, @modelcontextprotocol/client 2.x
+ * await bus.agent('greeter', { input })   // this program, called by name
  * for await (const line of bus.lines())  // any other protocol: bytes of one JSON message
  * ```
  *
@@ -20,7 +21,9 @@ import { RECONNECT_TIMEOUT_MS } from './link.ts'
 import { isToken, readTokenFile, TOKEN_VARIABLE } from './token.ts'
 
 export { UnusableFile } from '../host/given-file.ts'
+export type { AcpStream } from './acp-stream.ts'
 export type { BusAddress } from './address.ts'
+export type { AgentCall, AgentMethod, AgentOptions, ServedAgent } from './agent-face.ts'
 export type { BusConnection } from './connection.ts'
 export {
   BusError,

@@ -6,7 +6,7 @@
  * `bus::open` and the recorded introduction, nothing else twice (contract 6.10).
  * Invariant: every request gets exactly one answer, and `ended` is the last thing that is told, once.
  */
-import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { CODE, errorLine } from '../wire/jsonrpc.ts'
 import { Crossing } from './crossing.ts'
@@ -26,8 +26,8 @@ import { LineFlow } from './line-flow.ts'
 import { LineQueue } from './line-queue.ts'
 import { type TurnedAway, watchForTurningAway } from './turned-away.ts'
 
-/** One attempt to reach the bus, `awayMs` after it was lost (0 at first). */
-export type Dial = (awayMs: number) => Promise<Socket>
+/** One attempt to reach the bus, `awayMs` after it was lost (0 at first): a socket, or whatever takes and gives lines. */
+export type Dial = (awayMs: number) => Promise<Duplex>
 
 export interface LinkEvents {
   /** Whole lines for this side, each with its newline. */
@@ -69,7 +69,7 @@ export class Link {
   readonly #waiting = new LineQueue(MAX_WAITING_BYTES)
   readonly #stop = new AbortController()
   #inward: LineFlow | undefined
-  #socket: Socket | undefined
+  #socket: Duplex | undefined
   #isOpen = false
   #hasEnded = false
   #isFinishing = false
@@ -168,7 +168,7 @@ export class Link {
     this.#release(socket)
   }
 
-  #attach(socket: Socket): TurnedAway {
+  #attach(socket: Duplex): TurnedAway {
     const turnedAway = watchForTurningAway(socket)
     const inward = new LineFlow(this.#maxLineBytes, {
       judge: (bytes, start, end) => this.#crossing.inward(bytes, start, end),
@@ -187,14 +187,14 @@ export class Link {
     return turnedAway
   }
 
-  #detach(socket: Socket): void {
+  #detach(socket: Duplex): void {
     if (this.#socket === socket) this.#socket = undefined
     this.#isOpen = false
     this.#crossing.own.clear()
     socket.destroy()
   }
 
-  #hear(socket: Socket, chunk: Buffer): void {
+  #hear(socket: Duplex, chunk: Buffer): void {
     if (this.#socket !== socket) return
     if (!this.#inward!.push(chunk)) return this.#end(lineTooLong(this.#maxLineBytes))
     this.#endIfSettled()
@@ -225,7 +225,7 @@ export class Link {
     return this.#socket!.writableLength > this.#socket!.writableHighWaterMark
   }
 
-  #release(socket: Socket): void {
+  #release(socket: Duplex): void {
     for (const lines of this.#waiting.takeAll()) socket.write(lines)
     if (!this.#isFull()) this.#tellDrained()
     this.#endIfSettled()
@@ -237,7 +237,7 @@ export class Link {
     this.#events.drained()
   }
 
-  #lose(socket: Socket, turnedAway: BusRefused | undefined): void {
+  #lose(socket: Duplex, turnedAway: BusRefused | undefined): void {
     if (this.#socket !== socket || !this.#isOpen) return
     this.#detach(socket)
     const failed = this.#fail('bus_gone')

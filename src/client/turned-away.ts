@@ -5,10 +5,10 @@
  * an alert or, where there is one to be looked at, as an end without a word; to come back would end the same way. Over any
  * other transport nobody is turned away like that.
  */
-import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
+import { explainConnection } from '../host/connection-failures.ts'
 import { BusRefused } from './errors.ts'
-import { refusedHandshake } from './tls-failures.ts'
 
 /** Whoever is let in stays longer than this, or hears something. */
 const SOON_MS = 2_000
@@ -17,14 +17,15 @@ const WITHOUT_A_WORD = 'the bus refuses this connection without a word: it may n
 /** To be asked when the socket has closed. */
 export type TurnedAway = () => BusRefused | undefined
 
-export function watchForTurningAway(socket: Socket): TurnedAway {
+export function watchForTurningAway(socket: Duplex): TurnedAway {
   if (!isSecured(socket)) return () => undefined
   const isSilenceTelling = Object.keys(socket.getCertificate() ?? {}).length > 0
   const openedAtMs = performance.now()
   let alert: BusRefused | undefined
   let hasHeard = false
   socket.on('error', (error) => {
-    alert ??= refusedHandshake(error)
+    const { trouble, why } = explainConnection(error)
+    if (trouble === 'refused') alert ??= refusedFor(why)
   })
   socket.once('data', () => {
     hasHeard = true
@@ -35,6 +36,10 @@ export function watchForTurningAway(socket: Socket): TurnedAway {
   }
 }
 
-function isSecured(socket: Socket): socket is TLSSocket {
+export function refusedFor(why: string): BusRefused {
+  return new BusRefused('unauthenticated', `the bus refuses this connection: ${why}`)
+}
+
+function isSecured(socket: Duplex): socket is TLSSocket {
   return 'encrypted' in socket
 }
