@@ -23,9 +23,9 @@ export function addReachOptions(command: Command): Command {
   return command
     .option('--tcp <host:port>', 'the TCP address of the bus')
     .option('--tls <host:port>', 'its TLS address')
-    .option('--ca <file>', 'with --tls: who has signed its certificate (default: the authorities of the runtime)')
-    .option('--cert <file>', 'with --tls: the certificate of this client')
-    .option('--key <file>', 'with --tls: its key')
+    .option('--ca <file>', 'with TLS: who has signed its certificate (default: the authorities of the runtime)')
+    .option('--cert <file>', 'with TLS: the certificate of this client')
+    .option('--key <file>', 'with TLS: its key')
     .option('--token-file <file>', 'the token of this client (or the variable STDIO_BUS_TOKEN)')
 }
 

@@ -1,4 +1,6 @@
 /** The version of the package, read once. */
-import { readFileSync } from 'node:fs'
+
+// Importing it would make telling the version a tenth slower.
+const { readFileSync } = process.getBuiltinModule('node:fs')
 
 export const VERSION: string = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).version

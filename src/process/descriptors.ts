@@ -2,7 +2,8 @@
  * Closes what the bus itself was given beyond its three descriptors, so that no worker can inherit it (contract 5.4).
  *
  * The runtime marks its own descriptors as not inheritable, and of those it was born with only the lower ones. Whatever is
- * left unmarked came from whoever started us and is of no use here. To be called once, before anything else.
+ * left unmarked came from whoever started us and is of no use here. To be called once, before anything else. Where there is
+ * no list (macOS), there is no need: the runtime starts processes there with the descriptors that it names and no others.
  */
 import { closeSync, readdirSync, readFileSync } from 'node:fs'
 

@@ -22,7 +22,10 @@ export function killGroup(pgid: number, signal: NodeJS.Signals | 0): boolean {
   }
 }
 
-/** Whether the group has a member that is not a zombie; where the system does not list processes, any member counts. */
+/**
+ * Whether the group has a member that is not a zombie. Where the system has no files about processes (macOS), any member
+ * counts: zombies of others are removed there at once, and whoever waits for a group waits for so long only.
+ */
 export async function isGroupAlive(pgid: number): Promise<boolean> {
   if (!killGroup(pgid, 0)) return false
   const processes = await readdir('/proc').catch(() => [])

@@ -19,9 +19,11 @@ export interface SpawnFailure {
   readonly code: string
   /** A sentence for people: what is wrong and what to do. */
   readonly reason: string
+  /** Trying again will not mend it. */
+  readonly again?: 'never'
 }
 
 export interface Exit {
-  readonly code: number | null
-  readonly signal: NodeJS.Signals | null
+  readonly isClean: boolean
+  readonly how: { readonly exitCode: number | null; readonly signal: NodeJS.Signals | null }
 }

@@ -71,11 +71,11 @@ function prepareFifos(): Prepared {
   }
 }
 
-/** The runtime cannot make them, this program of every Unix can. */
+/** The runtime cannot make them, this program of every Unix can. To set their mode it would need `/proc`, and they need none. */
 function makeFifos(folder: string): void {
   const paths = NAMES.map((name) => join(folder, name))
   try {
-    execFileSync('mkfifo', ['-m', '600', ...paths], { stdio: 'ignore', timeout: MAKE_TIMEOUT_MS })
+    execFileSync('mkfifo', paths, { stdio: 'ignore', timeout: MAKE_TIMEOUT_MS })
   } catch (cause) {
     throw new NoFifos(cause)
   }

@@ -49,9 +49,20 @@ function explainMissing(launch: Launch): string {
   const file = findCommand(launch)
   if (file !== undefined)
     return `the interpreter that the first line of ${file} names does not exist: install it, or correct the line`
+  if (/\s/.test(command))
+    return `there is no program ${JSON.stringify(command)}: no shell takes a command apart; ${inWords(command)}`
   if (!command.includes('/')) return `command not found in PATH: ${command}; install it, or give its full path`
   const where = isAbsolute(command) ? '' : ` (relative to ${launch.cwd})`
   return `command not found: ${command}${where}; check the path`
+}
+
+/** As the configuration has a program and its arguments. */
+function inWords(line: string): string {
+  const [command, ...args] = line
+    .trim()
+    .split(/\s+/)
+    .map((word) => JSON.stringify(word))
+  return `write "command": ${command}, "args": [${args.join(', ')}]`
 }
 
 function explainDenied(launch: Launch): string {

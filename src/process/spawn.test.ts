@@ -48,8 +48,8 @@ function file(name: string, content: string, mode: number): string {
 describe('5.4 a worker that is started', () => {
   it('is told of, with its number, after the caller could listen', async () => {
     const worker = shell('exit 0')
-    const [pid] = await once(worker, 'spawned')
-    expect(pid).toBe(worker.pid)
+    const [facts] = await once(worker, 'spawned')
+    expect(facts).toEqual({ pid: worker.pid })
   })
 
   it('has the environment and the directory it was given, and nothing else', async () => {
@@ -73,8 +73,8 @@ describe('5.4 a worker that is started', () => {
   })
 
   it.each([
-    ['exit 4', { code: 4, signal: null }],
-    ['kill -9 $$', { code: null, signal: 'SIGKILL' }],
+    ['exit 4', { isClean: false, how: { exitCode: 4, signal: null } }],
+    ['kill -9 $$', { isClean: false, how: { exitCode: null, signal: 'SIGKILL' } }],
   ])('%s is told with code and signal', async (script, exit) => {
     const [told] = await once(shell(script), 'exited')
     expect(told).toEqual(exit)
@@ -88,6 +88,11 @@ describe('7.2 a command that cannot be executed is told with its reason', () => 
       code: 'ENOENT',
       reason: expect.stringContaining('command not found in PATH: no-such-command'),
     })
+  })
+
+  it('a whole line in the place of a program', async () => {
+    const { reason } = await failure({ command: 'node server.js --port 1' })
+    expect(reason).toContain('write "command": "node", "args": ["server.js", "--port", "1"]')
   })
 
   it('no such file', async () => {

@@ -14,10 +14,13 @@ import type { Writable } from 'node:stream'
 
 /** The variable that tells the process of a worker from all others until its group is known. */
 const MARK_NAME = 'STDIO_BUS_WORKER'
+/** The same, written so that whoever looks for it does not find itself. */
+const MARK_PATTERN = 'STDIO_BUS_WORKE[R]'
 
 /**
  * A number that is no group of a worker is passed over: `kill -- -1` would be every process of the user. A process that is
- * between its fork and its program carries no mark yet, so it is looked for twice.
+ * between its fork and its program carries no mark yet, so it is looked for twice. Where processes have no files, `ps` is
+ * asked for the variables of all: with the flag of macOS, or in the way of the old ones.
  */
 const SCRIPT = `
 trap '' HUP INT QUIT TERM
@@ -26,6 +29,11 @@ expected=
 add() { case $1 in '' | 0* | 1 | *[!0-9]*) ;; *) groups="$groups$1 " ;; esac; }
 find_expected() {
   [ -n "$expected" ] || return
+  if [ ! -r /proc/self/environ ]; then
+    for group in $( (ps -A -E -ww -o pgid= -o command= || ps axeww -o pgid= -o command=) 2>/dev/null |
+      sed -n "s/^ *\\([0-9]*\\) .*${MARK_PATTERN}=$1-$expected-.*/\\1/p"); do add "$group"; done
+    return
+  fi
   for file in $(grep -ls -e "${MARK_NAME}=$1-$expected-" /proc/[0-9]*/environ); do
     read -r stat < "\${file%environ}stat" && set -- "$1" \${stat##*) } && add "$4"
   done

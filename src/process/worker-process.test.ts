@@ -66,7 +66,7 @@ describe.each(['default', 'fifo'] as const)('over %s pipes', (kind) => {
       const exited = once(worker, 'exited')
       worker.stdin.write('last line\n')
       expect(await measure(() => worker.stop('shutdown'))).toBeLessThan(STEP_MS)
-      expect((await exited)[0]).toEqual({ code: 0, signal: null })
+      expect((await exited)[0]).toEqual({ isClean: true, how: { exitCode: 0, signal: null } })
     })
 
     it('one that does not read gets SIGTERM after a step', async () => {
@@ -76,7 +76,7 @@ describe.each(['default', 'fifo'] as const)('over %s pipes', (kind) => {
       const took = await measure(() => worker.stop('shutdown'))
       expect(took).toBeGreaterThanOrEqual(STEP_MS - 5)
       expect(took).toBeLessThan(2 * STEP_MS)
-      expect((await exited)[0]).toEqual({ code: 5, signal: null })
+      expect((await exited)[0]).toEqual({ isClean: false, how: { exitCode: 5, signal: null } })
     })
 
     it('one that ignores EOF and SIGTERM and has a grandchild is killed with it after two', async () => {
@@ -86,7 +86,7 @@ describe.each(['default', 'fifo'] as const)('over %s pipes', (kind) => {
       const exited = once(worker, 'exited')
       const took = await measure(() => worker.stop('shutdown'))
       expect(took).toBeGreaterThanOrEqual(2 * STEP_MS - 5)
-      expect((await exited)[0]).toEqual({ code: null, signal: 'SIGKILL' })
+      expect((await exited)[0]).toEqual({ isClean: false, how: { exitCode: null, signal: 'SIGKILL' } })
       expect(pids.map(isRunning)).toEqual([false, false])
       expect(await isGroupAlive(worker.pid!)).toBe(false)
     })
@@ -129,7 +129,7 @@ describe.each(['default', 'fifo'] as const)('over %s pipes', (kind) => {
       const worker = fixture('leaves-a-child.sh', kind)
       const child = Number(await hear(worker))
       const [exit] = await once(worker, 'exited')
-      expect(exit).toEqual({ code: 3, signal: null })
+      expect(exit).toEqual({ isClean: false, how: { exitCode: 3, signal: null } })
       const took = await measure(() => once(worker, 'gone'))
       expect(isRunning(child)).toBe(false)
       expect(took >= STEP_MS - 5).toBe(kind === 'stubborn')
@@ -194,7 +194,7 @@ describe.each(['default', 'fifo'] as const)('over %s pipes', (kind) => {
         heard += 1
       })
       const [exit] = await once(worker, 'exited')
-      expect(exit).toEqual({ code: 9, signal: null })
+      expect(exit).toEqual({ isClean: false, how: { exitCode: 9, signal: null } })
       expect(heard).toBeLessThan(5_000)
     })
   })

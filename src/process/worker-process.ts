@@ -27,7 +27,7 @@ export interface WorkerOptions {
 }
 
 export interface WorkerEvents {
-  spawned: [pid: number]
+  spawned: [facts: { readonly pid: number }]
   failed: [failure: SpawnFailure]
   /** The process has ended; what it wrote may still be in `stdout`, and its group may still live. */
   exited: [exit: Exit]
@@ -62,7 +62,7 @@ export class WorkerProcess extends EventEmitter<WorkerEvents> {
     this.#watch(pid, options.watch)
     this.#follow(child, this.#end)
     this.#readDiagnostics(stderr)
-    process.nextTick(() => this.emit('spawned', pid))
+    process.nextTick(() => this.emit('spawned', { pid }))
   }
 
   /** Why it was told to stop, if it was. */
@@ -105,7 +105,7 @@ export class WorkerProcess extends EventEmitter<WorkerEvents> {
       this.stdin.destroy()
       if (!this.stdout.readableFlowing) keepUnread(this.stdout)
       end.leaderExited()
-      this.emit('exited', { code, signal })
+      this.emit('exited', { isClean: code === 0, how: { exitCode: code, signal } })
     })
   }
 

@@ -18,12 +18,17 @@ export function chooseDistribution(
   platform: Platform | undefined,
   wanted: Kind | undefined,
 ): Choice {
-  const usable = KINDS.map((kind) => choiceOf(entry, kind, platform)).filter((choice) => choice !== undefined)
+  const usable = choicesOf(entry, platform)
   const choice = wanted === undefined ? usable[0] : usable.find(({ kind }) => kind === wanted)
   if (choice !== undefined) return choice
   const has = `it has ${describeDistributions(entry).join(', ')}; this platform is ${platform ?? 'unknown to the index'}`
   const lacksKind = wanted !== undefined && (entry.distribution[wanted] === undefined || usable.length > 0)
   throw new RegistryError(lacksKind ? 'distribution_missing' : 'platform_unsupported', entry.id, has)
+}
+
+/** All ways for this platform, the preferred one first. */
+export function choicesOf(entry: AgentEntry, platform: Platform | undefined): readonly Choice[] {
+  return KINDS.map((kind) => choiceOf(entry, kind, platform)).filter((choice) => choice !== undefined)
 }
 
 /** For people: `npx`, `uvx`, and `binary` with its platforms. */

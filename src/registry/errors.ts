@@ -97,6 +97,16 @@ const ROWS = {
     wayOut:
       'it must be {"version": "1.0.0", "agents": [...]}; check the path or address given by --index, STDIO_BUS_REGISTRY or the configuration',
   },
+  index_absent: {
+    exitCode: 1,
+    wrong: (why) => `without the index it is not known what is current: ${why}`,
+    wayOut: 'nothing was changed; check the network and the address of the index, then try again',
+  },
+  not_installed: {
+    exitCode: 2,
+    wrong: (id) => `agent "${id}" is not installed`,
+    wayOut: '"stdio-bus registry ls" marks what is',
+  },
   agents_unreadable: {
     exitCode: 2,
     wrong: (file) => `the agents file ${file} cannot be used`,

@@ -3,6 +3,7 @@
  *
  * It never writes to stdout, which may be an agent's, and leaves no trace on a terminal when it is done.
  */
+import { canMoveCursor } from '../host/terminal.ts'
 import type { Progress } from './install/job.ts'
 import { printable } from './printable.ts'
 
@@ -38,7 +39,7 @@ export class ProgressLine {
   readonly update = (progress: Progress): void => {
     const isNew = this.#latest?.phase !== progress.phase
     this.#latest = progress
-    if (this.#stream.isTTY !== true) {
+    if (!canMoveCursor(this.#stream)) {
       if (isNew) this.#stream.write(`${describe(progress)}\n`)
     } else if (progress.phase === 'installed') this.finish()
     else this.#animate()

@@ -1,8 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { clean } from './clean.ts'
 import { splitCommandLine } from './command-line.ts'
 import { answerPermission } from './permission.ts'
-import { clean, Screen } from './screen.ts'
+import { Screen } from './screen.ts'
 import { type ChatOptions, chooseTarget } from './target.ts'
 
 describe('a command line', () => {
@@ -42,22 +43,26 @@ describe('a target', () => {
     [{ tcp: '[::1]:7400' }, [], { kind: 'bus', address: { tcp: { host: '::1', port: 7400 } } }],
     [{ tls: 'h:1', ca: 'c' }, [], { kind: 'bus', address: { tls: { host: 'h', port: 1 }, files: { ca: 'c' } } }],
     [{ demo: true }, [], { kind: 'child', args: [expect.stringMatching(/openai.main\.js$/), '--demo'] }],
-    [{}, [], { kind: 'child', args: [expect.stringMatching(/openai.main\.js$/), '--demo'] }],
-  ])('%j and %j', (options, command, target) => {
-    expect(chooseTarget(options, command)).toMatchObject(target as object)
+  ])('%j and %j', async (options, command, target) => {
+    expect(await chooseTarget(options, command)).toMatchObject(target as object)
+  })
+
+  it('is the endpoint that is set, before anything that runs', async () => {
+    const target = await chooseTarget({}, [], { OPENAI_BASE_URL: 'http://127.0.0.1:1/v1', OPENAI_MODEL: 'm' })
+    expect(target).toMatchObject({ kind: 'child', name: 'm', args: [expect.stringMatching(/openai.main\.js$/)] })
   })
 
   it.each<[ChatOptions, string[], string]>([
     [{ agent: 'a', unix: '/s' }, [], '--agent and --unix'],
     [{ demo: true }, ['a'], '--demo and the command after --'],
-    [{ pool: 'p' }, [], '--unix, --tcp or --tls'],
+    [{ pool: 'p', demo: true }, [], 'no bus is asked'],
     [{ tcp: 'h:1', tls: 'h:1' }, [], '--tcp and --tls'],
     [{ tcp: 'h:1', ca: 'c' }, [], '--ca goes with --tls'],
     [{ agent: ' ' }, [], 'command line'],
     [{ tcp: 'nowhere' }, [], 'HOST:PORT'],
     [{ tcp: 'h:99999' }, [], 'HOST:PORT'],
-  ])('%j and %j is a mistake', (options, command, message) => {
-    expect(() => chooseTarget(options, command)).toThrow(message)
+  ])('%j and %j is a mistake', async (options, command, message) => {
+    await expect(chooseTarget(options, command)).rejects.toThrow(message)
   })
 })
 

@@ -11,7 +11,8 @@ import { ndJsonStream, type Stream } from '@agentclientprotocol/sdk'
 import { dial, showAddress } from '../../client/address.ts'
 import { BusConnection } from '../../client/connection.ts'
 import { BusError } from '../../client/errors.ts'
-import { ChatFailure } from './failure.ts'
+import { DiagnosticLines } from '../../process/diagnostics.ts'
+import { ChatFailure, poolMistake } from './failure.ts'
 import type { Target } from './target.ts'
 
 export interface Connection {
@@ -21,15 +22,21 @@ export interface Connection {
   close(): Promise<void>
 }
 
-export function openConnection(target: Target): Promise<Connection> {
-  return target.kind === 'child' ? openChild(target) : openBus(target)
+/** `tell` hears the lines that a child writes for people, made printable. */
+export function openConnection(target: Target, tell: (line: string) => void): Promise<Connection> {
+  return target.kind === 'child' ? openChild(target, tell) : openBus(target)
 }
 
 /** The agent's own way out is the end of its input; then it is told, then made to. */
 const stopMs = { term: 1_500, kill: 3_000 }
 
-async function openChild(target: Extract<Target, { kind: 'child' }>): Promise<Connection> {
-  const child = spawn(target.command, target.args, { stdio: ['pipe', 'pipe', 'inherit'], detached: true })
+async function openChild(
+  target: Extract<Target, { kind: 'child' }>,
+  tell: (line: string) => void,
+): Promise<Connection> {
+  const child = spawn(target.command, target.args, { stdio: 'pipe', detached: true })
+  const diagnostics = new DiagnosticLines(tell)
+  child.stderr.on('data', (chunk: Buffer) => diagnostics.push(chunk)).on('end', () => diagnostics.end())
   await once(child, 'spawn').catch((error: Error) => {
     throw new ChatFailure(`cannot start ${target.command}: ${error.message}; check the command`, { cause: error })
   })
@@ -66,7 +73,9 @@ async function openBus({ address, pool, token }: Extract<Target, { kind: 'bus' }
   const bus = new BusConnection({ dial: () => dial(address), pool, token, reconnectTimeoutMs: 0 }, {})
   await bus.open().catch((error: unknown) => {
     if (!(error instanceof BusError)) throw error
-    const advice = error.code === 'bus_unavailable' ? '; start one with "stdio-bus serve"' : ''
+    const mistake = poolMistake(error)
+    if (mistake !== undefined) throw mistake
+    const advice = error.code === 'bus_unavailable' ? '; start one with "stdio-bus start"' : ''
     throw new ChatFailure(`${error.message}${advice}`, { cause: error })
   })
   return {

@@ -4,18 +4,20 @@
  * Invariant: where nobody can be asked, the answer is no.
  */
 import type { PermissionOption, RequestPermissionRequest, RequestPermissionResponse } from '@agentclientprotocol/sdk'
-import { isCancel, select } from '@clack/prompts'
-import { clean } from './screen.ts'
+import type { Choose } from './chooser.ts'
+import { clean } from './clean.ts'
 
 const maxShownChars = 500
 
 /** The user's choice, or `undefined` when the question itself was cancelled. */
 export type AskUser = (title: string, options: readonly PermissionOption[]) => Promise<string | undefined>
 
-export const askOnTerminal: AskUser = async (title, options) => {
-  const choices = options.map((option) => ({ value: option.optionId, label: clean(option.name) }))
-  const chosen = await select({ message: `Allow ${title}?`, options: choices })
-  return isCancel(chosen) ? undefined : chosen
+export function askWith(choose: Choose): AskUser {
+  return (title, options) =>
+    choose(
+      `Allow ${title}?`,
+      options.map(({ optionId, name }) => ({ value: optionId, label: name })),
+    )
 }
 
 export async function answerPermission(

@@ -57,7 +57,7 @@ async function launchOf(file: string, environment: NodeJS.ProcessEnv = {}): Prom
 describe('stdio-bus init', () => {
   it('writes a file that is right, for its owner alone, with a schema that exists', async () => {
     const { code, text } = await init({ config: at('bus.json') })
-    expect({ code, text }).toMatchObject({ code: 0, text: expect.stringContaining('stdio-bus check --config') })
+    expect({ code, text }).toMatchObject({ code: 0, text: expect.stringContaining('stdio-bus start --config') })
     expect(await launchOf(at('bus.json'))).toMatchObject({ agent: 'echo' })
     expect((await stat(at('bus.json'))).mode & 0o777).toBe(0o600)
     const schema = /"\$schema": "(file:[^"]+)"/.exec(await readFile(at('bus.json'), 'utf8'))?.[1]
@@ -116,12 +116,20 @@ describe('stdio-bus init --agent openai', () => {
       args: [],
       env: { OPENAI_BASE_URL: `http://127.0.0.1:${candidates[1]?.port}/v1`, OPENAI_MODEL: 'second' },
     })
-    expect(launch?.env['OPENAI_API_KEY']).toBe('')
+    expect(launch).toMatchObject({ env: { OPENAI_API_KEY: '' } })
   })
 
   it('a model that only makes embeddings is passed over', async () => {
     const { launch } = await openai([await serve('One', models('nomic-embed-text', 'llama3.2'))])
-    expect(launch?.env).toMatchObject({ OPENAI_MODEL: 'llama3.2' })
+    expect(launch).toMatchObject({ env: { OPENAI_MODEL: 'llama3.2' } })
+  })
+
+  it('what is exported wins over what is found, and is named in no file', async () => {
+    const environment = { OPENAI_BASE_URL: 'http://127.0.0.1:1/v1', OPENAI_MODEL: 'mine', OPENAI_API_KEY: 'sk-mine' }
+    const { text, launch } = await openai([await serve('One', models('first'))], environment)
+    expect(text).toContain('takes OPENAI_BASE_URL')
+    expect(launch).toMatchObject({ agent: 'openai', args: [], env: {} })
+    expect(await readFile(at('bus.json'), 'utf8')).not.toMatch(/sk-mine|127\.0\.0\.1:1/)
   })
 
   it('without any server the agent runs its demo', async () => {
@@ -151,7 +159,7 @@ describe('stdio-bus init --agent openai', () => {
     const { text, launch } = await openai([strange, lite], environment)
     expect(text).toContain('Strange at')
     expect(seen).toEqual([undefined])
-    expect(launch?.env).toMatchObject({ OPENAI_MODEL: 'gpt', OPENAI_API_KEY: 'k1' })
+    expect(launch).toMatchObject({ env: { OPENAI_MODEL: 'gpt', OPENAI_API_KEY: 'k1' } })
     expect(await readFile(at('bus.json'), 'utf8')).not.toContain('k1"')
   })
 

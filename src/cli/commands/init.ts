@@ -8,6 +8,7 @@ import type { Command } from 'commander'
 import { CANDIDATES, type Candidate, type Detection, detectEndpoints } from '../../config/local-endpoints.ts'
 import { DEFAULT_FILE } from '../../config/read.ts'
 import { type StarterOptions, writeStarter } from '../../config/starter.ts'
+import { programName } from '../program-name.ts'
 
 export interface InitOptions {
   readonly config?: string | undefined
@@ -33,7 +34,7 @@ export function addInit(program: Command): void {
     .option('--force', 'replace the file if it exists')
     .option(
       '--agent <name>',
-      'the agent of its pool: echo, or openai with a model server found on this machine',
+      'the agent of its pool: echo, or openai with OPENAI_BASE_URL or a model server found on this machine',
       'echo',
     )
     .action(async (_options, command: Command) => {
@@ -52,16 +53,24 @@ export async function init(options: InitOptions): Promise<Outcome> {
   const file = resolve(config)
   if (!force && (await exists(file))) return refuseToOverwrite(config)
 
-  const detections =
-    agent === 'openai' ? await detectEndpoints(options.environment ?? process.env, options.candidates) : []
-  const text = writeStarter({ schema: schemaFor(file), ...chosenAgent(agent, detections) })
-  return write(file, { text, force, config, said: agent === 'openai' ? describe(detections, options.candidates) : '' })
+  const { said, ...chosen } = agent === 'echo' ? { said: '' } : await chooseEndpoint(options)
+  const text = writeStarter({ schema: schemaFor(file), ...chosen })
+  return write(file, { text, force, config, said })
 }
 
-function chosenAgent(agent: 'echo' | 'openai', detections: readonly Detection[]): Pick<StarterOptions, 'agent'> {
-  if (agent === 'echo') return {}
-  return { agent: detections.find(({ endpoint }) => endpoint !== undefined)?.endpoint ?? 'demo' }
+interface Choice extends Pick<StarterOptions, 'agent'> {
+  readonly said: string
 }
+
+/** What the user has exported wins over what is found. */
+async function chooseEndpoint({ environment = process.env, candidates }: InitOptions): Promise<Choice> {
+  if (environment['OPENAI_BASE_URL']) return { agent: 'exported', said: EXPORTED }
+  const detections = await detectEndpoints(environment, candidates)
+  const agent = detections.find(({ endpoint }) => endpoint !== undefined)?.endpoint ?? 'demo'
+  return { agent, said: describe(detections, candidates) }
+}
+
+const EXPORTED = 'The agent takes OPENAI_BASE_URL and its like from the environment of the bus, where they are set.\n'
 
 const WAYS_OUT = { model: 'has no model yet: pull one', key: 'wants a key' } as const
 
@@ -94,7 +103,9 @@ async function write(file: string, { text, force, config, said }: Draft): Promis
     return { code: isMistake ? 2 : 1, text: `stdio-bus init: cannot write ${config}: ${message}\n` }
   }
   const flag = config === DEFAULT_FILE ? '' : ` --config ${config}`
-  return { code: 0, text: `Wrote ${config}.\n${said}Next: stdio-bus check${flag}, then stdio-bus${flag}\n` }
+  const program = programName()
+  const next = `Next:\n  ${program} start${flag}\n  ${program} chat${flag} "hello"\n`
+  return { code: 0, text: `Wrote ${config}.\n${said}${next}` }
 }
 
 function refuseToOverwrite(config: string): Outcome {

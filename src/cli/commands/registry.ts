@@ -1,13 +1,14 @@
 /**
- * `stdio-bus registry ls|show|install|run`: agents by their id in an index.
+ * `stdio-bus registry ls|show|install|update|prune|rm|run`: agents by their id in an index.
  *
  * Results go to stdout, everything else to stderr; with `run` stdout is the agent's alone. A configuration file is read
  * only when it is named: the folder one happens to be in must not decide what is downloaded and run.
  */
 import { type Command, Option } from 'commander'
-import pc from 'picocolors'
+import { createColors } from 'picocolors'
 import { readConfig } from '../../config/read.ts'
 import { formatProblems } from '../../config/report.ts'
+import { wantsColor } from '../../host/terminal.ts'
 import { Warden } from '../../process/warden.ts'
 import { describeDistributions, KINDS, type Kind } from '../../registry/distribution.ts'
 import { RegistryError } from '../../registry/errors.ts'
@@ -19,6 +20,18 @@ import { ProgressLine } from '../../registry/progress-line.ts'
 import { openRegistry, type Registry, type RegistryOptions } from '../../registry/resolve.ts'
 import { runAgent } from '../../registry/run-agent.ts'
 import { chooseSources, type RegistrySources, type SourceSettings } from '../../registry/sources.ts'
+import {
+  findInstallations,
+  findOutdated,
+  type Installation,
+  removeInstallations,
+  requireInstallations,
+  type Update,
+  updateAgent,
+} from '../../registry/upkeep.ts'
+
+const onStdout = createColors(wantsColor(process.stdout))
+const onStderr = createColors(wantsColor(process.stderr))
 
 interface Flags {
   readonly index?: string
@@ -40,6 +53,13 @@ export function addRegistry(program: Command): void {
   withSources(registry.command('install <id>').description('install an agent now, for a start without network'))
     .addOption(distributionOption())
     .action(act(install))
+  withSources(
+    registry.command('update [ids...]').description('install what the index has now of the agents that are installed'),
+  ).action(act(update))
+  withSources(registry.command('prune').description('remove installed versions that the index names no longer')).action(
+    act(prune),
+  )
+  withSources(registry.command('rm <ids...>').description('remove agents that are installed')).action(act(remove))
   withSources(
     registry
       .command('run <id> [args...]')
@@ -69,7 +89,7 @@ function distributionOption(): Option {
 interface Context {
   readonly flags: Flags
   readonly sources: RegistrySources
-  readonly open: () => Promise<Registry>
+  readonly open: (refresh?: boolean) => Promise<Registry>
 }
 
 type Subcommand = (context: Context, ...args: never[]) => Promise<void>
@@ -83,7 +103,7 @@ function act(subcommand: Subcommand) {
     try {
       const sources = await readSources(flags)
       if (sources === undefined) return
-      const open = () => openRegistry(optionsOf(sources, flags, line, interrupt.signal))
+      const open = (refresh = flags.refresh) => openRegistry({ ...optionsOf(sources, line, interrupt.signal), refresh })
       const context: Context = { flags, sources, open }
       await subcommand(context, ...(given.slice(0, -2) as never[]))
     } catch (error) {
@@ -102,16 +122,16 @@ function explain(error: unknown, interruptCode: number | undefined): number {
     return interruptCode
   }
   if (!(error instanceof RegistryError)) throw error
-  process.stderr.write(`${pc.red('error')}: ${error.message}\n`)
+  process.stderr.write(`${onStderr.red('error')}: ${error.message}\n`)
   return error.exitCode
 }
 
-function optionsOf(sources: RegistrySources, flags: Flags, line: ProgressLine, signal: AbortSignal): RegistryOptions {
+function optionsOf(sources: RegistrySources, line: ProgressLine, signal: AbortSignal): RegistryOptions {
   const onWarning = (text: string): void => {
     line.finish()
-    process.stderr.write(`${pc.yellow('warning')}: ${printable(text)}\n`)
+    process.stderr.write(`${onStderr.yellow('warning')}: ${printable(text)}\n`)
   }
-  return { sources, refresh: flags.refresh, signal, onProgress: line.update, onWarning }
+  return { sources, signal, onProgress: line.update, onWarning }
 }
 
 async function readSources(flags: Flags): Promise<RegistrySources | undefined> {
@@ -159,10 +179,10 @@ async function list({ flags, sources, open }: Context): Promise<void> {
     const index = { source: withoutSecrets(sources.index), state: indexState }
     return printJson({ index, platform: currentPlatform() ?? null, agents: rows, problems })
   }
-  print(drawList(rows, process.stdout.columns ?? 100, pc))
+  print(drawList(rows, process.stdout.columns ?? 100, onStdout))
   for (const { origin, position, id, problem } of problems) {
     const name = id === undefined ? `number ${position + 1}` : `"${id}"`
-    process.stderr.write(`${pc.yellow('warning')}: ${origin}: entry ${name} is left out: ${problem}\n`)
+    process.stderr.write(`${onStderr.yellow('warning')}: ${origin}: entry ${name} is left out: ${problem}\n`)
   }
 }
 
@@ -185,7 +205,7 @@ async function show({ flags, open }: Context, id: string): Promise<void> {
     ['license', entry.license],
     ['website', entry.website ?? entry.repository],
   ]
-  for (const [label, text] of lines) if (text) print(`${pc.bold(label.padEnd(16))}${printable(text)}`)
+  for (const [label, text] of lines) if (text) print(`${onStdout.bold(label.padEnd(16))}${printable(text)}`)
 }
 
 async function install({ flags, open }: Context, id: string): Promise<void> {
@@ -197,8 +217,45 @@ async function install({ flags, open }: Context, id: string): Promise<void> {
   if (flags.json) return printJson({ ...agent, variables, wasInstalled: present === true })
   const where = agent.folder === undefined ? 'it is part of this program' : agent.folder
   print(
-    `${pc.green('●')} ${agent.id} ${agent.version} (${agent.kind}) ${present ? 'was installed already' : 'is installed'}: ${where}`,
+    `${onStdout.green('●')} ${agent.id} ${agent.version} (${agent.kind}) ${present ? 'was installed already' : 'is installed'}: ${where}`,
   )
+}
+
+async function update({ flags, sources, open }: Context, ids: readonly string[]): Promise<void> {
+  const { cacheDir } = sources
+  const all = ids.length > 0 ? ids : [...new Set((await findInstallations(cacheDir)).map(({ id }) => id))]
+  const installed = await Promise.all(all.map((id) => requireInstallations(cacheDir, id)))
+  const registry = await open(true)
+  const updates: Update[] = []
+  for (const installations of installed) updates.push(...(await updateAgent(registry, installations)))
+  if (flags.json) return printJson(updates)
+  for (const { id, kind, from, to, isNew } of updates) {
+    if (to === null) print(`  ${id} ${from} (${kind}) is not in the index any more`)
+    else if (isNew) print(`${onStdout.green('●')} ${id} ${from} -> ${to} (${kind})`)
+    else print(`  ${id} ${to} (${kind}) is current`)
+  }
+  if (updates.length === 0) print('nothing is installed')
+  if (updates.some(({ isNew }) => isNew)) print('Next: stdio-bus restart POOL, then stdio-bus registry prune')
+}
+
+async function prune({ flags, sources, open }: Context): Promise<void> {
+  const outdated = await findOutdated(sources.cacheDir, await open())
+  await removeInstallations(sources.cacheDir, outdated)
+  printRemoved(outdated, flags, 'nothing to remove: all that is installed is current')
+}
+
+async function remove({ flags, sources }: Context, ids: readonly string[]): Promise<void> {
+  const found = (await Promise.all(ids.map((id) => requireInstallations(sources.cacheDir, id)))).flat()
+  await removeInstallations(sources.cacheDir, found)
+  printRemoved(found, flags, '')
+}
+
+function printRemoved(removed: readonly Installation[], flags: Flags, none: string): void {
+  if (flags.json) return printJson(removed.map(({ id, folder, record }) => ({ id, version: record?.version, folder })))
+  if (removed.length === 0) return print(none)
+  for (const { id, folder, record } of removed) {
+    print(`removed ${id} ${record === undefined ? `(broken): ${folder}` : `${record.version} (${record.kind})`}`)
+  }
 }
 
 async function run({ flags, open }: Context, id: string, args: readonly string[]): Promise<void> {

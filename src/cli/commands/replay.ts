@@ -1,5 +1,5 @@
 /** `stdio-bus replay FILE`: runs this kernel over a recording, proves that it decides the same, and shows a stretch of it. */
-import { existsSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { type Command, InvalidArgumentError } from 'commander'
 import { UserMistake } from '../user-mistake.ts'
 
@@ -24,7 +24,11 @@ export function addReplay(program: Command, write = (text: string): unknown => p
 }
 
 async function run(file: string, { from, to }: ReplayOptions, write: (text: string) => unknown): Promise<void> {
-  if (!existsSync(file)) throw new UserMistake(`there is no ${file}: name the file that serve --record has written`)
+  const found = statSync(file, { throwIfNoEntry: false })
+  if (found?.isFile() !== true) {
+    const trouble = found === undefined ? `there is no ${file}` : `${file} is no file`
+    throw new UserMistake(`${trouble}: name the file that serve --record has written`)
+  }
   const { replay } = await import('../recording/replay.ts')
   const { Sequence } = await import('../recording/sequence.ts')
   const isShown = from !== undefined || to !== undefined

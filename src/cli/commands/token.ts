@@ -6,7 +6,7 @@
  */
 import { resolve } from 'node:path'
 import { type Command, Option } from 'commander'
-import pc from 'picocolors'
+import { createColors } from 'picocolors'
 import type { ZodType } from 'zod'
 import { AccessEditFailure, type Change, editAccessFile } from '../../access/access-edit.ts'
 import { type AccessFileContent, readAccessFileOfOthers } from '../../access/access-file.ts'
@@ -19,6 +19,7 @@ import { digestOf, makeToken } from '../../access/token.ts'
 import { DEFAULT_FILE, readConfig } from '../../config/read.ts'
 import { formatProblems } from '../../config/report.ts'
 import { rightsShape } from '../../config/rights-schema.ts'
+import { wantsColor } from '../../host/terminal.ts'
 import { readDuration } from '../duration.ts'
 import { UserMistake } from '../user-mistake.ts'
 
@@ -114,7 +115,7 @@ async function list(flags: Where & { readonly json?: boolean }): Promise<void> {
   const rows = read(file).entries.map((entry) => rowOf(entry, nowMs))
   if (flags.json) return void process.stdout.write(`${JSON.stringify(rows, null, 2)}\n`)
   if (rows.length === 0) return advise(`Nobody is in ${file} yet: stdio-bus token add NAME.`)
-  process.stdout.write(drawPrincipals(rows, process.stdout.isTTY ? pc.dim : (text) => text))
+  process.stdout.write(drawPrincipals(rows, createColors(wantsColor(process.stdout)).dim))
 }
 
 async function remove(name: string, flags: Where): Promise<void> {

@@ -3,6 +3,7 @@ import { createServer, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { Command } from 'commander'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { verifies } from '../../../test/conformance/verifies.ts'
 import {
   callEnd,
   callStart,
@@ -71,7 +72,8 @@ describe.each(['--store', '--control'])('with %s', (way) => {
     const lines = (await run('ls', ...from())).split('\n')
     expect(lines[0]).toMatch(/^TRACE +STATUS/)
     expect(lines[1]).toMatch(/^second +completed/)
-    expect(lines[2]).toMatch(/^AIO-TR-20260326-0001 +error .* 2 +1 +queen reader$/)
+    expect(lines[2]).toBe('  hello')
+    expect(lines[3]).toMatch(/^AIO-TR-20260326-0001 +error .* 2 +1 +queen reader$/)
   })
 
   it.each([
@@ -88,6 +90,22 @@ describe.each(['--store', '--control'])('with %s', (way) => {
   ])('ls %j finds %j', async (options, ids) => {
     const answer = JSON.parse(await run('ls', '--json', ...options, ...from()))
     expect(answer.traces.map((trace: { trace_id: string }) => trace.trace_id)).toEqual(ids)
+  })
+
+  it('a trace is named by its id, by a beginning of it, or as the last', async () => {
+    verifies('T4-names')
+    const idOf = async (name: string): Promise<string> =>
+      JSON.parse(await run('show', name, '--json', ...from())).trace_id
+    expect(await Promise.all([TRACE, 'AIO-TR', 'sec', 'last'].map(idOf))).toEqual([TRACE, TRACE, 'second', 'second'])
+    expect(JSON.parse(await run('show', 'AIO#2', '--json', ...from())).id).toBe(2)
+    expect(await run('show', 'AIO#2', ...from())).toContain(`${TRACE}#2`)
+    expect(JSON.parse(await run('export', 'sec', ...from())).trace_id).toBe('second')
+    expect(await run('export', '--html', 'last', ...from())).toContain('<title>second</title>')
+    store.begin(callStart({ traceId: 'second-one', startedAtMs: NOON_MS + 5_000 }))
+    await store.query('list', {})
+    expect(await idOf('second')).toBe('second')
+    await expect(idOf('sec')).rejects.toThrow('"sec" begins several traces: "second-one", "second"; type more of one')
+    await expect(idOf('nobody')).rejects.toThrow('there is no trace "nobody"')
   })
 
   it('ls says when there is nothing', async () => {

@@ -1,11 +1,15 @@
 /**
  * `stdio-bus trace`: what has been called through the bus, as a list, a tree, a graph, a live stream or a document.
  *
- * Asks the running bus, or with `--store` reads the file itself; both give the same documents.
+ * Asks the running bus, or reads the file itself: with `--store`, or where no bus runs. Both give the same documents.
  */
-import { writeFileSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { type Command, InvalidArgumentError, Option } from 'commander'
+import { findRunning, runDirectory } from '../../console/running.ts'
+import { showTime, wantsColor } from '../../host/terminal.ts'
 import type { TraceDocument, TraceSummary } from '../../trace/document.ts'
+import type { RenderOptions } from '../../trace/render-tree.ts'
 import type { TailItem } from '../../trace/tail.ts'
 import { readDuration } from '../duration.ts'
 import { addReachOptions, namesDoor, type ReachOptions } from '../reach.ts'
@@ -25,6 +29,8 @@ export interface Surroundings {
   readonly signal?: AbortSignal
   nowMs(): number
   write(text: string): void
+  /** A word about the answer that is no part of it. */
+  note?(text: string): void
 }
 
 /** Whoever answers: the bus over its control socket, or a file. */
@@ -35,8 +41,10 @@ interface Source {
 }
 
 const LOOK_MS = 250
-const EXPORT_FORMATS = ['otlp-json', 'aio'] as const
+const SHOWN_MATCHES = 5
+const EXPORT_FORMATS = ['otlp-json', 'aio', 'html'] as const
 const GRAPH_FORMATS = ['svg', 'mermaid'] as const
+const TRACE_NAMES = 'the id of a trace, a beginning that only it has, or "last"'
 
 /** A trace that is not there: nothing is wrong with the command. */
 export class UnknownTrace extends Error {
@@ -53,7 +61,7 @@ export function addTrace(program: Command, surroundings: Surroundings = terminal
     <Args extends unknown[]>(act: (source: Source, world: Surroundings, ...args: Args) => Promise<void>) =>
     async (...args: [...Args, unknown]): Promise<void> => {
       const given = args.slice(0, -1) as Args
-      const source = await openSource(given.at(-1) as SourceOptions)
+      const source = await openSource(given.at(-1) as SourceOptions, surroundings)
       try {
         await act(source, surroundings, ...given)
       } finally {
@@ -69,21 +77,22 @@ export function addTrace(program: Command, surroundings: Surroundings = terminal
     .option('--limit <count>', 'how many at most', parseCount)
     .option('--json', 'print one JSON document')
     .action(run(list))
-  from(trace.command('show').description('the calls of a trace as a tree with times; TRACE_ID#CALL shows one call'))
-    .argument('<trace_id>')
+  from(trace.command('show').description('the calls of a trace as a tree with times; TRACE#CALL shows one call'))
+    .argument('<trace>', TRACE_NAMES)
     .option('--json', 'print the whole document')
     .action(run(show))
   from(trace.command('graph').description('the execution graph of a trace as a picture'))
-    .argument('<trace_id>')
+    .argument('<trace>', TRACE_NAMES)
     .addOption(new Option('--format <format>', 'what to write').choices(GRAPH_FORMATS).default('svg'))
     .option('-o, --output <file>', 'where to (default: standard output)')
     .action(run(graph))
   from(trace.command('tail').description('every call as it begins and ends, until interrupted'))
     .option('--json', 'print one JSON object a line')
     .action(run(tail))
-  from(trace.command('export').description('a trace for other programs'))
-    .argument('<trace_id>')
+  from(trace.command('export').description('a trace for other programs, or as a page for people'))
+    .argument('<trace>', TRACE_NAMES)
     .addOption(new Option('--format <format>', 'what to write').choices(EXPORT_FORMATS).default('aio'))
+    .option('--html', 'the same as --format html: one page with waterfall, graph and payloads')
     .option('-o, --output <file>', 'where to (default: standard output)')
     .action(run(exportTrace))
 }
@@ -115,8 +124,8 @@ async function list(source: Source, world: Surroundings, options: ListOptions): 
 }
 
 async function show(source: Source, world: Surroundings, name: string, options: { json?: boolean }): Promise<void> {
-  const [traceId = '', callId] = name.split('#')
-  const trace = await getTrace(source, traceId)
+  const [given = '', callId] = name.split('#')
+  const trace = await getTrace(source, given)
   if (callId === undefined) {
     const { renderTree } = await import('../../trace/render-tree.ts')
     return world.write(options.json ? `${JSON.stringify(trace, null, 2)}\n` : renderTree(trace, drawing(world)))
@@ -124,16 +133,17 @@ async function show(source: Source, world: Surroundings, name: string, options: 
   const call = trace.calls.find(({ id }) => String(id) === callId)
   if (call === undefined) throw new UnknownTrace(name)
   const { renderCall } = await import('../../trace/render-call.ts')
-  world.write(options.json ? `${JSON.stringify(call, null, 2)}\n` : renderCall(traceId, call, drawing(world)))
+  world.write(options.json ? `${JSON.stringify(call, null, 2)}\n` : renderCall(trace.trace_id, call, drawing(world)))
 }
 
 interface FileOptions extends SourceOptions {
   readonly format: string
+  readonly html?: boolean
   readonly output?: string
 }
 
-async function graph(source: Source, world: Surroundings, traceId: string, options: FileOptions): Promise<void> {
-  const trace = await getTrace(source, traceId)
+async function graph(source: Source, world: Surroundings, name: string, options: FileOptions): Promise<void> {
+  const trace = await getTrace(source, name)
   const draw =
     options.format === 'svg'
       ? (await import('../../trace/render-svg.ts')).renderSvg
@@ -141,8 +151,13 @@ async function graph(source: Source, world: Surroundings, traceId: string, optio
   deliver(draw(trace), world, options.output)
 }
 
-async function exportTrace(source: Source, world: Surroundings, traceId: string, options: FileOptions): Promise<void> {
+async function exportTrace(source: Source, world: Surroundings, name: string, options: FileOptions): Promise<void> {
+  if (options.html || options.format === 'html') {
+    const { renderPage } = await import('../../trace/render-html.ts')
+    return deliver(renderPage(await getTrace(source, name)), world, options.output)
+  }
   const { askWholeExport } = await import('../../trace/queries.ts')
+  const traceId = await findTraceId(source, name)
   const document = await known(askWholeExport(source.ask, traceId, options.format), traceId)
   deliver(`${JSON.stringify(document, null, 2)}\n`, world, options.output)
 }
@@ -154,9 +169,32 @@ async function tail(source: Source, world: Surroundings, options: { json?: boole
   }, world.signal)
 }
 
-async function getTrace(source: Source, traceId: string): Promise<TraceDocument> {
+async function getTrace(source: Source, name: string): Promise<TraceDocument> {
   const { askWholeTrace } = await import('../../trace/queries.ts')
+  const traceId = await findTraceId(source, name)
   return known(askWholeTrace(source.ask, traceId), traceId)
+}
+
+/** The id that is meant: `last`, the id itself, or the beginning of one. */
+async function findTraceId(source: Source, name: string): Promise<string> {
+  const isLast = name === 'last'
+  const params = isLast ? { limit: 1 } : { prefix: name, limit: 1_000 }
+  const ids = await listIds(source, params).catch((error: unknown): string[] => {
+    if (isLast) throw error
+    return []
+  })
+  if (ids.length === 1 || ids.includes(name)) return isLast ? ids[0]! : (ids.find((id) => id === name) ?? ids[0]!)
+  // Another node may have it.
+  if (ids.length === 0 && !isLast) return name
+  if (ids.length === 0) throw new UnknownTrace(name)
+  const some = ids.slice(0, SHOWN_MATCHES).map((id) => JSON.stringify(id))
+  const more = ids.length > some.length ? ' and more' : ''
+  throw new UserMistake(`${JSON.stringify(name)} begins several traces: ${some.join(', ')}${more}; type more of one`)
+}
+
+async function listIds(source: Source, params: object): Promise<string[]> {
+  const { traces } = (await source.ask('list', params)) as { traces: TraceSummary[] }
+  return traces.map(({ trace_id }) => trace_id)
 }
 
 /** Both sources refuse an unknown trace with the same reason. */
@@ -169,13 +207,27 @@ async function known<T>(asked: Promise<T>, traceId: string): Promise<T> {
   }
 }
 
-function openSource(options: SourceOptions): Promise<Source> {
+async function openSource(options: SourceOptions, world: Surroundings): Promise<Source> {
   const { control, unix, store, ...reach } = options
   const ways = [control, unix, store, reach.tcp, reach.tls].filter((way) => way !== undefined)
   if (ways.length > 1)
     throw new UserMistake('give one of --control, --unix, --tcp, --tls and --store: each names the traces to look at')
   if (namesDoor(reach)) return doorSource(reach)
-  return store === undefined ? busSource(options) : fileSource(store)
+  if (store !== undefined) return fileSource(store)
+  const left = ways.length === 0 ? await storeLeftBehind() : undefined
+  if (left === undefined) return busSource(options)
+  world.note?.(`no bus is running; this is what ${left} holds`)
+  return fileSource(left)
+}
+
+/** Where no bus runs: the store that the configuration here names, if there is one. */
+async function storeLeftBehind(): Promise<string | undefined> {
+  if ((await findRunning()).length > 0) return undefined
+  const { readConfig } = await import('../../config/read.ts')
+  const reading = await readConfig(undefined)
+  const config = reading.ok ? reading.config : reading.draft?.config
+  const path = config?.aio.store.path ?? join(runDirectory(), 'traces.db')
+  return existsSync(path) ? path : undefined
 }
 
 /** As a client sees them that comes through a door. */
@@ -244,8 +296,10 @@ function deliver(text: string, world: Surroundings, file: string | undefined): v
   else writeFileSync(file, text, { mode: 0o600 })
 }
 
-function drawing({ columns, color }: Surroundings): { columns?: number; color: boolean } {
-  return columns === undefined ? { color } : { columns, color }
+/** On a terminal times are those of its clock (contract 8.5). */
+function drawing({ columns, color }: Surroundings): RenderOptions {
+  if (columns === undefined) return { color }
+  return { columns, color, showTime: (time) => showTime(Date.parse(time)) }
 }
 
 /** A reader like `head` that has seen enough is no failure. */
@@ -253,8 +307,9 @@ function terminal(): Surroundings {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1))
   return {
     columns: process.stdout.columns,
-    color: process.stdout.isTTY === true && process.env['NO_COLOR'] === undefined,
+    color: wantsColor(process.stdout),
     nowMs: Date.now,
     write: (text) => void process.stdout.write(text),
+    note: (text) => void process.stderr.write(`${text}\n`),
   }
 }

@@ -16,19 +16,21 @@ import { callerOf } from '../../access/caller.ts'
 import type { Identity as Proof, Refusal as Rebuff, Verdict } from '../../access/identity.ts'
 import { Judge } from '../../access/judge.ts'
 import { environmentFor, Principals } from '../../access/principals.ts'
-import { REFUSAL_PAUSE_MS, RefusalLines, SlowedRefusals } from '../../access/refusals.ts'
+import { REFUSAL_PAUSE_MS, RefusalLines, type RefusalPace, SlowedRefusals } from '../../access/refusals.ts'
+import { type Sighting, Sightings } from '../../access/sightings.ts'
 import { digestOf } from '../../access/token.ts'
+import type { Opening } from '../../cluster/opening.ts'
 import type { AccessConfig } from '../../config/bus-config.ts'
 import { formatProblems } from '../../config/report.ts'
-import { isLoopbackHost, readTcpAddress } from '../../host/address.ts'
-import type { Action, BusEvent, Refusal } from '../../kernel/events.ts'
-import type { Identity } from '../../kernel/rights.ts'
-import type { ClientId } from '../../kernel/vocabulary.ts'
+import { hostOf, isLoopbackHost, readTcpAddress } from '../../host/address.ts'
+import type { Action, BusEvent } from '../../kernel/events.ts'
+import type { Identity, Role } from '../../kernel/rights.ts'
+import type { ClientId, Door, Refusal } from '../../kernel/vocabulary.ts'
 import type { ConnectionInfo } from '../../transports/listener.ts'
 import { UserMistake } from '../user-mistake.ts'
 import type { Entrance } from './daemon.ts'
 import type { Log } from './log.ts'
-import type { Reception } from './open-doors.ts'
+import { identityFromNode, localIdentity, type Received, type Reception, type ShownOverWeb } from './open-doors.ts'
 
 export interface AdmissionsOptions {
   readonly log: Log
@@ -55,6 +57,21 @@ interface Visitor {
   isRevoked: boolean
 }
 
+/** What is known of somebody before anything is proved. */
+const NOBODY: Omit<Visitor, 'door' | 'peer'> = {
+  proof: undefined,
+  shown: undefined,
+  digest: undefined,
+  shownDigest: undefined,
+  isRevoked: false,
+}
+
+/** What a request over the web has proved, and by what that is looked up again. */
+interface WebProof {
+  readonly shown: Proof
+  readonly digest: string | undefined
+}
+
 /** The file is looked at as often, and a connection outlives its credential by no more. */
 const LOOK_MS = 500
 const UNAUTHENTICATED: Verdict = { refusal: { reason: 'unauthenticated' } }
@@ -69,6 +86,7 @@ export class Admissions implements Reception {
   #principals = Principals.NONE
   #config: AccessConfig | undefined
   #watch: AccessWatch | undefined
+  readonly #sightings = new Sightings(Date.now)
   #audit: AuditLog | undefined
   #isAudited = true
   /** Nobody was turned away since the last look. */
@@ -100,18 +118,66 @@ export class Admissions implements Reception {
     return 'identity' in verdict ? { identity: this.#identityOf(verdict.identity), from } : { mustProve: true, from }
   }
 
+  receiveOverWeb(shown: ShownOverWeb): Received | Promise<Received> {
+    const { token, certificate, listener, peer, resource } = shown
+    const received = (verdict: Verdict): Received => this.#received(verdict, token, peer)
+    if (token !== undefined) {
+      const verdict = this.#judge.ofToken(token, resource)
+      return verdict instanceof Promise ? verdict.then(received, () => received(UNAUTHENTICATED)) : received(verdict)
+    }
+    const proved = certificate === undefined ? undefined : this.#judge.ofCertificate(certificate)
+    return received(proved ?? this.#unproved(listener))
+  }
+
+  receiveLocal(role: Role): { readonly identity: Identity; readonly proof: WebProof } {
+    const { rights } = localIdentity(role)
+    const shown: Proof = { principal: 'local', rights, via: 'local' }
+    return { identity: localIdentity(role), proof: { shown, digest: undefined } }
+  }
+
+  stillHolds(proof: unknown): boolean {
+    // Who logged in before anybody was told apart is nobody in particular now.
+    if (proof === undefined) return false
+    const { shown, digest } = proof as WebProof
+    if (shown.expiresAtMs !== undefined && shown.expiresAtMs <= Date.now()) return false
+    return 'identity' in this.#judge.stillHolds(shown, digest)
+  }
+
+  openedOverWeb(client: ClientId, door: Door, peer: string, proof: unknown): void {
+    const { shown, digest } = proof as WebProof
+    this.#visitors.set(client, { ...NOBODY, door, peer, shown, shownDigest: digest })
+  }
+
+  renewedOverWeb(client: ClientId, proof: unknown): void {
+    const { shown, digest } = proof as WebProof
+    const visitor = this.#visitors.get(client)
+    if (visitor === undefined || visitor.isRevoked || visitor.proof === undefined) return
+    visitor.proof = shown
+    visitor.digest = digest
+  }
+
+  receiveFromNode(who: Opening, node: string): Identity {
+    return identityFromNode(who, node, this.#principals.byName(who.name))
+  }
+
+  openedFromNode(client: ClientId, node: string): void {
+    this.#visitors.set(client, { ...NOBODY, door: 'cluster', peer: node })
+  }
+
+  #received(verdict: Verdict, token: string | undefined, peer: string): Received {
+    const digest = token === undefined ? undefined : digestOf(token)
+    if ('identity' in verdict) {
+      const proof: WebProof = { shown: verdict.identity, digest }
+      return { identity: this.#identityOf(verdict.identity), proof }
+    }
+    const { refusal } = verdict
+    this.#tellRefused({ door: 'http', peer }, refusal.reason)
+    return { refusal, pace: this.#paceOf(refusal, digest, peer) }
+  }
+
   /** The kernel knows of it now. */
   opened(client: ClientId, { door, listener, peer, secured }: ConnectionInfo): void {
-    const visitor: Visitor = {
-      door,
-      peer,
-      proof: undefined,
-      shown: undefined,
-      digest: undefined,
-      shownDigest: undefined,
-      isRevoked: false,
-    }
-    this.#visitors.set(client, visitor)
+    this.#visitors.set(client, { ...NOBODY, door, peer })
     secured?.then(
       (certificate) => this.#secured(client, certificate, listener),
       () => this.#failedHandshake(client),
@@ -159,13 +225,17 @@ export class Admissions implements Reception {
   }
 
   turnedAway(client: ClientId, reason: string): void {
+    this.#tellRefused({ client, ...aboutOf(this.#visitors.get(client)) }, reason)
+  }
+
+  #tellRefused(about: Partial<AuditEvent>, reason: string): void {
     this.#isQuiet = false
     const unwritten = this.#lines.take()
     if (unwritten === undefined) return
-    const visitor = this.#visitors.get(client)
+    const { client, peer } = about
     const more = unwritten === 0 ? {} : { unwritten }
-    this.#options.log.write('warn', 'a client was turned away', { client, reason, peer: visitor?.peer, ...more })
-    this.#write({ event: 'refused', client, ...aboutOf(visitor), outcome: 'refused', reason })
+    this.#options.log.write('warn', 'a client was turned away', { client, reason, peer, ...more })
+    this.#write({ event: 'refused', ...about, outcome: 'refused', reason })
   }
 
   /** A message of a client has been answered or denied. */
@@ -174,6 +244,14 @@ export class Admissions implements Reception {
     const result = isPlain ? { outcome } : { outcome: event === 'denied' ? 'denied' : 'refused', reason: outcome }
     const about = aboutOf(this.#visitors.get(client))
     this.#write({ event, client, ...about, pool, method, tool, ...result, durationMs })
+  }
+
+  acted({ name, subject, via }: Identity, method: string, outcome: string): void {
+    this.#write({ event: 'call', principal: name, subject, via, door: 'http', method, outcome })
+  }
+
+  sighted(name: string): Sighting | undefined {
+    return this.#sightings.of(name)
   }
 
   reloaded(outcome: 'ok' | 'refused'): void {
@@ -241,11 +319,15 @@ export class Admissions implements Reception {
       if (this.#visitors.has(client))
         this.#options.tell({ type: 'client-judged', client, refusal: refusalOf(verdict.refusal) })
     }
-    const isBad = digest !== undefined && verdict.refusal.reason === 'unauthenticated'
-    const pace = !isBad ? 'at_once' : this.#slowed.paceFor(hostOf(visitor.peer))
+    const pace = this.#paceOf(verdict.refusal, digest, visitor.peer)
     if (pace === 'at_once') tell()
     else if (pace === 'after_pause') setTimeout(tell, REFUSAL_PAUSE_MS).unref()
     else this.#options.drop(client)
+  }
+
+  #paceOf({ reason }: Rebuff, digest: string | undefined, peer: string): RefusalPace {
+    const isBad = digest !== undefined && reason === 'unauthenticated'
+    return isBad ? this.#slowed.paceFor(hostOf(peer)) : 'at_once'
   }
 
   #identityOf(proof: Proof): Identity {
@@ -298,10 +380,11 @@ export class Admissions implements Reception {
     const told = new Set<string>()
     for (const [client, visitor] of [...this.#visitors]) {
       const { proof, digest, isRevoked } = visitor
-      if (proof === undefined || isRevoked || proof.via === 'local') continue
+      if (proof === undefined || isRevoked || proof.via === 'local' || proof.via === 'cluster') continue
       const verdict = this.#judge.stillHolds(proof, digest)
       if ('refusal' in verdict) {
-        this.#revoke(client, visitor, verdict.refusal.why === 'expired')
+        const isExpired = verdict.refusal.why === 'expired'
+        if (!isExpired || !isJudgedByRequest(visitor)) this.#revoke(client, visitor, isExpired)
         continue
       }
       visitor.proof = verdict.identity
@@ -315,7 +398,7 @@ export class Admissions implements Reception {
   #look(): void {
     const nowMs = Date.now()
     for (const [client, visitor] of [...this.#visitors]) {
-      const { expiresAtMs } = visitor.proof ?? {}
+      const { expiresAtMs } = isJudgedByRequest(visitor) ? {} : (visitor.proof ?? {})
       if (expiresAtMs !== undefined && expiresAtMs <= nowMs && !visitor.isRevoked) this.#revoke(client, visitor, true)
     }
     this.#lookAtAudit()
@@ -348,6 +431,7 @@ export class Admissions implements Reception {
   }
 
   #write(event: AuditEvent): void {
+    this.#sightings.take(event)
     if (this.#audit === undefined) return
     this.#audit.write(event)
     if (this.#audit.isAvailable !== this.#isAudited) this.#lookAtAudit()
@@ -359,6 +443,11 @@ export class Admissions implements Reception {
     this.#isAudited = isAvailable
     this.#options.tell({ type: 'audit-changed', isAvailable })
   }
+}
+
+/** Each of its requests shows a credential of its own, and one that is under way is finished; its door ends its streams. */
+function isJudgedByRequest({ door }: Visitor): boolean {
+  return door === 'http'
 }
 
 function aboutOf(visitor: Visitor | undefined): Partial<AuditEvent> {
@@ -384,10 +473,4 @@ function isStdout(file: string | undefined): boolean {
   } catch {
     return false
   }
-}
-
-/** The address alone: ports change with every connection. */
-function hostOf(peer: string): string {
-  const address = readTcpAddress(peer)
-  return typeof address === 'object' ? address.host : peer
 }

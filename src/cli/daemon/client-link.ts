@@ -12,19 +12,22 @@ import { type Writer, writerOf } from './handles.ts'
 
 const LINGER_MS = 1_000
 
+/** `hasMore`: what comes with it may follow at once. */
+export type Tell = (event: BusEvent, hasMore?: boolean) => void
+
 export class ClientLink {
   readonly write: Writer
   readonly #socket: Duplex
   readonly #client: ClientId
-  readonly #tell: (event: BusEvent) => void
+  readonly #tell: Tell
   readonly #reader: FairReader
   #isClosing = false
 
-  constructor(client: ClientId, socket: Duplex, tell: (event: BusEvent) => void) {
+  constructor(client: ClientId, socket: Duplex, tell: Tell) {
     this.#client = client
     this.#tell = tell
-    this.#reader = new FairReader(socket, (bytes) => {
-      if (!this.#isClosing) tell({ type: 'client-received', client, bytes })
+    this.#reader = new FairReader(socket, (bytes, hasMore) => {
+      if (!this.#isClosing) tell({ type: 'client-received', client, bytes }, hasMore)
     })
     this.#socket = this.#reader.stream
     this.write = writerOf(this.#socket, () => tell({ type: 'client-wrote', client, pendingBytes: 0 }))

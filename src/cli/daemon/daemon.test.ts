@@ -3,22 +3,25 @@ import { PassThrough } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { expect, onTestFinished, test } from 'vitest'
 import { parseConfig } from '../../config/read.ts'
+import type { Write } from '../../kernel/events.ts'
 import { spawnWorker } from '../../process/spawn.ts'
 import { Daemon, type DaemonOptions } from './daemon.ts'
 import { busSpecOf } from './launches.ts'
+import type { Recorder } from './recorder.ts'
 
 const ECHO = fileURLToPath(new URL('../../../test/fixtures/workers/echo.mjs', import.meta.url))
 const log = { write: () => {} } as unknown as DaemonOptions['log']
 
-function daemonWith(pool: object, command = process.execPath): Daemon {
+function daemonWith(pool: object, command = process.execPath, more: Partial<DaemonOptions> = {}): Daemon {
   const reading = parseConfig('bus.json', JSON.stringify({ pools: [{ id: 'p', command: 'echo', ...pool }] }))
   if (!reading.ok) throw new Error(JSON.stringify(reading.problems))
   const env = { PATH: process.env['PATH'] ?? '' }
-  const daemon = new Daemon(busSpecOf(reading.config), {
+  const daemon = new Daemon(busSpecOf(reading.config, false), {
     log,
     launch: () => spawnWorker({ command, args: [ECHO], env, cwd: process.cwd() }),
     stopAccepting: () => {},
     finished: () => {},
+    ...more,
   })
   onTestFinished(async () => {
     await daemon.killAll()
@@ -67,4 +70,36 @@ test('a worker that cannot be started leaves nothing behind', async () => {
   const daemon = daemonWith({ restart: 'never' }, '/nonexistent/program')
   await expect.poll(() => daemon.snapshot().workers[0]?.state).toBe('stopped')
   expect(daemon.links).toEqual(NONE)
+})
+
+/** Counts what is written to workers. */
+class WriteCount {
+  readonly chance = Math.random
+  lines: number[] = []
+
+  writing({ kind, buffers }: Write): void {
+    if (kind === 'worker') this.lines.push(Buffer.concat(buffers).toString().split('\n').length - 1)
+  }
+
+  started(): void {}
+  applied(): void {}
+  writesTaken(): void {}
+  wrote(): void {}
+  async close(): Promise<void> {}
+}
+
+test.each([
+  ['records of one read', true, [2]],
+  ['chunks that come by themselves', false, [1, 1]],
+])('%s leave together or apart', async (_what, encrypted, expected) => {
+  const count = new WriteCount()
+  const record = (): Recorder => count as unknown as Recorder
+  const daemon = daemonWith({}, process.execPath, { record })
+  await expect.poll(() => daemon.snapshot().workers[0]?.state).toBe('ready')
+  const socket = Object.assign(new Visitor(), { encrypted })
+  daemon.accept(socket, { door: 'tls', isLocal: false })
+  await new Promise(setImmediate)
+  for (const id of [1, 2]) socket.emit('data', Buffer.from(`{"id":${id},"method":"m"}\n`))
+  await socket.heard
+  expect(count.lines).toEqual(expected)
 })

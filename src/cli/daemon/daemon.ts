@@ -2,36 +2,65 @@
  * Carries bytes and news between the kernel and the world, and decides nothing.
  *
  * Everything that happens becomes an event; every action is performed in order. What comes alone, or is much, is written
- * at once; what comes in one turn of the loop with something else leaves together with it at the end of the turn. All of
- * it runs in one thread.
+ * at once; what comes in one turn of the loop with something else, or as a part of more, leaves together with it at the end
+ * of the turn: groups of lines that were parted would travel apart from then on. All of it runs in one thread.
  */
 import type { Duplex } from 'node:stream'
 import { DIALECTS } from '../../dialects/index.ts'
-import { Bus } from '../../kernel/bus.ts'
-import type { Action, BusEvent, CallerId, WorkerGeneration, Write } from '../../kernel/events.ts'
+import { Bus, type Guest, type PoolLoad } from '../../kernel/bus.ts'
+import type { Action, BusEvent, CallerId, JournalOrder, WorkerGeneration, Write } from '../../kernel/events.ts'
 import type { Observed } from '../../kernel/observation.ts'
 import type { Identity, Rights } from '../../kernel/rights.ts'
+import type { Roll } from '../../kernel/roll.ts'
 import type { BusSnapshot } from '../../kernel/snapshot.ts'
-import type { BusSpec, ClientId, Door, PoolId, WorkerId } from '../../kernel/vocabulary.ts'
-import { WorkerProcess } from '../../process/worker-process.ts'
+import type { SpanCounts } from '../../kernel/traffic.ts'
+import type { BusSpec, CallCause, ClientId, Door, PoolId, WorkerId } from '../../kernel/vocabulary.ts'
+import type { MessageClient, MessageEntrance, MessageListener } from '../../transports/messages.ts'
 import { IdTable } from '../../wire/id-table.ts'
 import { BusClock } from './bus-clock.ts'
-import { ClientLink } from './client-link.ts'
+import { ClientLink, type Tell } from './client-link.ts'
+import { DelegateClient, type DelegateEar } from './delegate-client.ts'
 import { KernelMistake } from './edges.ts'
 import { InternalClient, type InternalListener, type Wishes } from './internal-client.ts'
 import type { Log } from './log.ts'
+import { MessageLink } from './message-link.ts'
 import { PendingWorker } from './pending-worker.ts'
 import type { Recorder } from './recorder.ts'
+import { logRequest } from './request-log.ts'
+import type { WorkerEnd } from './worker-end.ts'
 import { type Framing, WorkerLink } from './worker-link.ts'
 
-/** Starts a process; `failed` on what it returns tells why it could not. */
-export type Start = () => WorkerProcess
+/** Starts a worker; `failed` on what it returns tells why it could not. */
+export type Start = () => WorkerEnd
 
 /**
- * Starts the process of a pool's worker, for this principal if one is named, or brings its program first; a rejection tells
- * why it cannot be had.
+ * The source of workers: starts the one that is wanted, or brings its program first; a rejection tells why it cannot be had.
  */
-export type Launcher = (pool: PoolId, revision: string, principal?: string) => WorkerProcess | Promise<Start>
+export type Launcher = (wanted: Spawn) => WorkerEnd | Promise<Start> | JoinWorker
+
+/** The shell's end of a worker, as it is joined to the kernel. */
+export interface WorkerPeer {
+  /** Returns how much was not taken yet; of the rest the kernel is told. */
+  write(buffers: readonly Buffer[]): number
+  passOn(via: readonly string[]): void
+  pause(): void
+  resume(): void
+  stop(how: 'end' | 'kill' | 'clear'): Promise<void>
+  kill(): Promise<void>
+}
+
+/** Makes a worker that is no process and no stream of the runtime. */
+export type JoinWorker = { readonly join: (of: WorkerGeneration, tell: Tell) => WorkerPeer }
+
+/** The shell's end of a client, as it is joined to the kernel. */
+export interface ClientPeer {
+  write(buffers: readonly Buffer[]): number
+  pause(): void
+  resume(): void
+  close(how: 'flush' | 'drop'): void
+}
+
+export type Spawn = Extract<Action, { do: 'open-worker' }>
 
 /** Who takes what is not routed; see `gateway-room.ts`. */
 export interface CallDesk {
@@ -43,6 +72,16 @@ export interface CallDesk {
   observed(what: Observed): void
 }
 
+/** Who answers for pools that are made of others; see `aggregate-room.ts`. */
+export interface AggregateDesk {
+  take(message: Extract<Action, { do: 'aggregate' }>): void
+  waived(client: ClientId, row: number): void
+  gone(client: ClientId): void
+  /** Nobody new is let in: what would last for ever ends. */
+  drain(): void
+  failCalls(): void
+}
+
 /** Who judges what clients show; see `admissions.ts`. */
 export interface AdmissionDesk {
   judge(client: ClientId, token: string | undefined): void
@@ -52,6 +91,11 @@ export interface AdmissionDesk {
   closed(client: ClientId): void
 }
 
+/** Who writes down what is said in kept sessions; see `session-journal.ts`. */
+export interface JournalDesk {
+  take(order: JournalOrder): void
+}
+
 /** What is known of a connection that comes: its door, and who it is or that it must prove it. */
 export interface Entrance {
   readonly door: Door
@@ -59,9 +103,11 @@ export interface Entrance {
   readonly identity?: Identity
   readonly mustProve?: true
   readonly from?: string
+  /** The buses through which it came. */
+  readonly via?: readonly string[]
+  /** An agent of another node calls. */
+  readonly cause?: CallCause
 }
-
-type Spawn = Extract<Action, { do: 'open-worker' }>
 
 export interface DaemonOptions {
   readonly log: Log
@@ -72,12 +118,22 @@ export interface DaemonOptions {
   readonly record?: ((spec: BusSpec) => Recorder) | undefined
   /** Answers what the bus itself is asked, by `reply`. */
   readonly administer?: (asked: Extract<Action, { do: 'administer' }>) => void
+  /** Says where a client, or a session, has its place, by `located`. */
+  readonly locate?: (asked: Extract<Action, { do: 'locate' }>) => void
+  /** Asks all nodes, and tells what they have said by `gathered`. */
+  readonly gather?: (asked: Extract<Action, { do: 'gather' }>) => void
+  /** A worker of this bus has that session. */
+  readonly sessionOpened?: (session: Extract<Action, { do: 'session-opened' }>) => void
+  /** A worker has written a line to stderr. */
+  readonly diagnosed?: (worker: WorkerId, line: string) => void
   readonly stopAccepting: () => void
   readonly finished: () => void
 }
 
 /** While something is due later the clock is read this often: an absence is noticed whatever it covered. */
 const LOOK_MS = 500
+/** A sleep, or a clock that was set, is told when it is more than this. */
+const CALENDAR_DRIFT_MS = 1_000
 /** So much is worth a write of its own. */
 const AT_ONCE_BYTES = 16 * 1024
 /** Between two reads of one turn there is less time than this. */
@@ -87,14 +143,18 @@ export class Daemon {
   readonly #bus: Bus
   readonly #options: DaemonOptions
   readonly #recorder: Recorder | undefined
-  readonly #clients = new Map<ClientId, ClientLink>()
-  readonly #exchanges = new IdTable<InternalClient>(1)
-  readonly #workers = new Map<WorkerId, WorkerLink | PendingWorker>()
-  readonly #tell = (event: BusEvent): void => this.apply(event)
+  readonly #clients = new Map<ClientId, ClientPeer>()
+  readonly #exchanges = new IdTable<InternalClient | DelegateClient>(1)
+  readonly #workers = new Map<WorkerId, WorkerPeer>()
+  readonly #tell: Tell = (event, hasMore) => this.apply(event, hasMore)
   readonly #flushSoon = (): void => this.#flush()
   #nextClient = 1
   #desk: CallDesk | undefined
+  #aggregates: AggregateDesk | undefined
   #admissions: AdmissionDesk | undefined
+  #journal: JournalDesk | undefined
+  /** Undefined: nobody asks what time it is. */
+  #calendarOffsetMs: number | undefined
   /** Those who wait for room in the queue towards a caller. */
   readonly #roomWaiters = new Set<{ readonly caller: ClientId | WorkerGeneration; readonly admit: () => void }>()
   #isFlushDue = false
@@ -122,13 +182,14 @@ export class Daemon {
     this.#flushInTime()
   }
 
-  apply(event: BusEvent): void {
+  apply(event: BusEvent, hasMore = false): void {
     if (this.#isBusy) return this.#apply(event)
     const timeMs = this.#readClock()
     const bringsBytes = event.type === 'client-received' || event.type === 'worker-received'
     const isAlone =
       bringsBytes &&
-      (event.bytes.length >= AT_ONCE_BYTES || (!this.#isFlushDue && timeMs - this.#quietSinceMs > TURN_GAP_MS))
+      (event.bytes.length >= AT_ONCE_BYTES ||
+        (!hasMore && !this.#isFlushDue && timeMs - this.#quietSinceMs > TURN_GAP_MS))
     this.#isBusy = true
     try {
       this.#apply(event)
@@ -162,9 +223,41 @@ export class Daemon {
     this.#desk = desk
   }
 
+  /** What is for pools that are made of others goes here. */
+  attachAggregates(desk: AggregateDesk): void {
+    this.#aggregates = desk
+  }
+
+  /** A client of the pool that speaks for this connection, or for the bus itself. */
+  openDelegate(pool: PoolId, behalfOf: ClientId | undefined, received: DelegateEar): DelegateClient {
+    const client = this.#nextClient++ as ClientId
+    const delegate = new DelegateClient(client, received, this.#tell)
+    this.#exchanges.set(client, delegate)
+    const whose = behalfOf === undefined ? {} : { behalfOf }
+    this.apply({ type: 'client-opened', client, door: 'internal', pool, isDelegate: true, ...whose })
+    return delegate
+  }
+
+  /** The states of a pool's workers. */
+  workerStates(pool: PoolId): ReturnType<Bus['workersOf']> {
+    return this.#bus.workersOf(pool)
+  }
+
   /** Whoever comes is judged here. */
   attachAdmissions(admissions: AdmissionDesk): void {
     this.#admissions = admissions
+  }
+
+  /** What is said in kept sessions is written down there. */
+  attachJournal(journal: JournalDesk): void {
+    this.#journal = journal
+  }
+
+  /** The time of the events is that of the process: the kernel is told what a calendar says. */
+  tellCalendar(): void {
+    this.#readClock()
+    this.#calendarOffsetMs = Date.now() - this.#atMs
+    this.apply({ type: 'calendar', offsetMs: this.#calendarOffsetMs })
   }
 
   openInternal(pool: PoolId, wishes: Wishes, listener: InternalListener): InternalClient {
@@ -193,8 +286,9 @@ export class Daemon {
   }
 
   workersOf(pool: PoolId): number {
-    return this.#bus.snapshot().workers.filter((worker) => worker.pool === pool && worker.facts['pid'] !== undefined)
-      .length
+    const { workers } = this.#bus.snapshot()
+    // There is something to tell of those that live.
+    return workers.filter((worker) => worker.pool === pool && Object.keys(worker.facts).length > 0).length
   }
 
   accept(socket: Duplex, entrance: Entrance, pool?: PoolId, opened?: (client: ClientId) => void): void {
@@ -204,6 +298,54 @@ export class Daemon {
     opened?.(client)
     this.apply({ type: 'client-opened', client, ...entrance, ...(pool === undefined ? {} : { pool }) })
     link.open()
+  }
+
+  /** A client whose door carries messages. */
+  openMessages(
+    entrance: MessageEntrance,
+    listener: MessageListener,
+    opened?: (client: ClientId) => void,
+  ): MessageClient {
+    const client = this.#nextClient++ as ClientId
+    const link = new MessageLink(client, listener, this.#tell)
+    this.#clients.set(client, link)
+    opened?.(client)
+    const { pool, prefer, via, ...known } = entrance
+    const wishes = { ...(pool && { pool }), ...(prefer === undefined ? {} : { prefer }), ...(via && { via }) }
+    this.apply({ type: 'client-opened', client, ...known, ...wishes, carriesMessages: true })
+    return link
+  }
+
+  /** A client that is no connection of this machine; `make` joins it. */
+  openPeer<Peer extends ClientPeer>(
+    { pool, ...entrance }: Entrance & { readonly pool: PoolId },
+    make: (client: ClientId, tell: Tell) => Peer,
+    opened?: (client: ClientId) => void,
+  ): Peer {
+    const client = this.#nextClient++ as ClientId
+    const peer = make(client, this.#tell)
+    this.#clients.set(client, peer)
+    opened?.(client)
+    this.apply({ type: 'client-opened', client, pool, ...entrance })
+    return peer
+  }
+
+  /** Whose a worker is, where each client has its own. */
+  guestOf(worker: WorkerId): Guest | undefined {
+    return this.#bus.guestOf(worker)
+  }
+
+  /** A client, as other nodes are told of it. */
+  travellerOf(client: ClientId): Guest | undefined {
+    return this.#bus.travellerOf(client)
+  }
+
+  loadOf(pool: PoolId): PoolLoad {
+    return this.#bus.loadOf(pool)
+  }
+
+  get isShuttingDown(): boolean {
+    return this.#bus.phase !== 'running'
   }
 
   /** The answer to what the bus itself was asked; `outcome` is a member of JSON. */
@@ -219,25 +361,59 @@ export class Daemon {
     return this.#bus.rightsOf(client)
   }
 
+  /** Whose environment it has. */
+  nameOf(client: ClientId): string | undefined {
+    return this.#bus.nameOf(client)
+  }
+
   /** Without a word. */
   drop(client: ClientId): void {
-    this.#clients.get(client)?.close('drop')
+    const link = this.#clients.get(client)
+    link?.close('drop')
+    if (link instanceof MessageLink) this.apply({ type: 'client-closed', client })
+  }
+
+  /** Of a pool, by the calendar. */
+  trafficOf(pool: PoolId): readonly SpanCounts[] {
+    if (!this.#isBusy) this.#readClock()
+    const offsetMs = Date.now() - this.#atMs
+    return this.#bus.trafficOf(pool, this.#atMs).map((span) => ({ ...span, atMs: span.atMs + offsetMs }))
   }
 
   snapshot(): BusSnapshot {
-    return this.#bus.snapshot()
+    if (!this.#isBusy) this.#readClock()
+    return this.#bus.snapshot(this.#atMs)
+  }
+
+  /** What somebody may see of sessions, and what waits in them. */
+  get sessionViews(): Pick<Bus, 'keptSessions' | 'keptSession' | 'liveSessions' | 'openQuestions'> {
+    return this.#bus
+  }
+
+  /** Its clients, sessions and pools, one by one. */
+  roll(): Roll {
+    return this.#bus.roll()
   }
 
   /** Nothing more is to come: no clock keeps the program alive. */
   async close(): Promise<void> {
     clearTimeout(this.#timer)
     this.#timerAtMs = Number.NEGATIVE_INFINITY
+    // Whoever is still there when nothing is waited for; a process that goes on would keep them.
+    for (const client of this.#clients.values()) client.close('drop')
     await this.#recorder?.close()
   }
 
   /** A second signal: no more waiting for anybody. */
   async killAll(): Promise<void> {
     await Promise.all([...this.#workers.values()].map((link) => link.kill()))
+  }
+
+  /** The workers of the pool that others have replaced go now; what they owe is answered when they have gone. */
+  endRetiring(pool: PoolId): void {
+    for (const { id, state, ...worker } of this.#bus.snapshot().workers) {
+      if (worker.pool === pool && state === 'retiring') void this.#workers.get(id as WorkerId)?.stop('end')
+    }
   }
 
   #do(action: Action): void {
@@ -256,9 +432,12 @@ export class Daemon {
         return this.#forget(action.client)
       case 'open-worker':
         return this.#spawn(action)
+      case 'pass-on':
+        return this.#workers.get(action.worker)?.passOn(action.via)
       case 'close-worker':
         return this.#stopWorker(action.worker, action.how)
       case 'stop-accepting':
+        this.#aggregates?.drain()
         return this.#options.stopAccepting()
       case 'log':
         return this.#options.log.write(action.level, action.text, action.about)
@@ -266,6 +445,12 @@ export class Daemon {
         return this.#options.finished()
       case 'administer':
         return this.#options.administer?.(action)
+      case 'locate':
+        return this.#options.locate?.(action)
+      case 'gather':
+        return this.#options.gather?.(action)
+      case 'session-opened':
+        return this.#options.sessionOpened?.(action)
       case 'judge':
         return this.#admissions?.judge(action.client, action.token)
       case 'admitted':
@@ -273,23 +458,39 @@ export class Daemon {
       case 'turned-away':
         return this.#admissions?.turnedAway(action.client, action.reason)
       case 'audit':
+        logRequest(this.#options.log, action)
         return this.#admissions?.done(action)
       case 'call':
         return this.#desk?.take(action)
       case 'cancel-call':
         return this.#desk?.cancel(action.from, action.id)
       case 'caller-gone':
+        if (action.from.kind === 'client') this.#aggregates?.gone(action.from.client)
         return this.#desk?.callerGone(action.from)
       case 'list-changed':
         return this.#desk?.listChanged(action.pool)
       case 'fail-calls':
+        this.#aggregates?.failCalls()
         return this.#desk?.failCalls()
+      case 'aggregate':
+        return this.#aggregates?.take(action)
+      case 'said': {
+        const delegate = this.#exchanges.get(action.client)
+        if (delegate instanceof DelegateClient) delegate.hear(action.bytes, action.source)
+        return
+      }
+      case 'aggregate-waived':
+        return this.#aggregates?.waived(action.client, action.row)
       case 'observed':
         return this.#desk?.observed(action.what)
+      case 'journal':
+        return this.#journal?.take(action.what)
       case 'routed':
-        return this.#exchanges.get(action.client)?.routed(action)
+        return (this.#exchangeOf(action.client) ?? this.#messageLink(action.client))?.routed(action)
+      case 'faulted':
+        return this.#messageLink(action.client)?.faulted(action.id, action.reason)
       case 'exchange-failed':
-        return this.#exchanges.get(action.client)?.failed(action.error)
+        return this.#exchangeOf(action.client)?.failed(action.error)
     }
   }
 
@@ -301,7 +502,7 @@ export class Daemon {
   }
 
   /** Unless its successor is there already. */
-  #unlink(worker: WorkerId, link: WorkerLink | PendingWorker): void {
+  #unlink(worker: WorkerId, link: WorkerPeer): void {
     if (this.#workers.get(worker) === link) this.#workers.delete(worker)
   }
 
@@ -319,9 +520,10 @@ export class Daemon {
   }
 
   #spawn(spawn: Spawn): void {
-    const { worker, generation, pool, revision, principal } = spawn
-    const launched = this.#options.launch(pool, revision, principal)
-    if (launched instanceof WorkerProcess) return this.#join(spawn, launched)
+    const { worker, generation } = spawn
+    const launched = this.#options.launch(spawn)
+    if ('join' in launched) return void this.#workers.set(worker, launched.join({ worker, generation }, this.#tell))
+    if (!(launched instanceof Promise)) return this.#join(spawn, launched)
     const pending = new PendingWorker(worker, generation, this.#tell)
     this.#workers.set(worker, pending)
     launched.then(
@@ -335,12 +537,15 @@ export class Daemon {
     )
   }
 
-  #join({ worker, generation, pool, revision }: Spawn, process: WorkerProcess): void {
+  #join({ worker, generation, pool, revision }: Spawn, end: WorkerEnd): void {
     const framing = this.#options.framing?.(revision)
-    process.on('diagnostic', (line) => this.#options.log.write('info', line, { pool, worker, stream: 'stderr' }))
-    const link = new WorkerLink(worker, generation, process, this.#tell, framing)
+    end.on('diagnostic', (line, stream = 'stderr') => {
+      this.#options.diagnosed?.(worker, line)
+      this.#options.log.write('info', line, { pool, worker, stream })
+    })
+    const link = new WorkerLink({ worker, generation }, end, this.#tell, framing)
     this.#workers.set(worker, link)
-    process.once('failed', () => this.#unlink(worker, link))
+    end.on('failed', () => this.#unlink(worker, link))
   }
 
   #flushInTime(): void {
@@ -378,12 +583,22 @@ export class Daemon {
     this.#recorder?.wrote(write, pendingBytes, this.#atMs, actions)
     for (const action of actions) this.#do(action)
     if (this.#roomWaiters.size > 0) this.#admitWaiters()
-    if (link instanceof InternalClient) link.deliver()
+    if (link instanceof InternalClient || link instanceof MessageLink) link.deliver()
   }
 
-  #linkOf(write: Write): ClientLink | InternalClient | PendingWorker | WorkerLink | undefined {
+  #exchangeOf(client: ClientId): InternalClient | undefined {
+    const exchange = this.#exchanges.get(client)
+    return exchange instanceof InternalClient ? exchange : undefined
+  }
+
+  #messageLink(client: ClientId): MessageLink | undefined {
+    const link = this.#clients.get(client)
+    return link instanceof MessageLink ? link : undefined
+  }
+
+  #linkOf(write: Write): ClientPeer | InternalClient | WorkerPeer | undefined {
     if (write.kind === 'worker') return this.#workers.get(write.id)
-    return write.isInternal ? this.#exchanges.get(write.id) : this.#clients.get(write.id)
+    return write.isInternal ? this.#exchangeOf(write.id) : this.#clients.get(write.id)
   }
 
   /** A tick that comes too early finds nothing and arms the next one: that costs less than to move it every time. */
@@ -403,6 +618,8 @@ export class Daemon {
     // Before it is forgotten when this was due.
     this.#readClock()
     this.#timerAtMs = Number.POSITIVE_INFINITY
+    const driftMs = Date.now() - this.#atMs - (this.#calendarOffsetMs ?? 0)
+    if (this.#calendarOffsetMs !== undefined && Math.abs(driftMs) > CALENDAR_DRIFT_MS) this.tellCalendar()
     this.apply({ type: 'tick' })
   }
 

@@ -67,3 +67,22 @@ test('who is paused in the middle stays paused when its turn comes, and loses no
   for (let turn = 0; turn < 10; turn++) await nextTurn()
   expect(told.join('')).toBe(`${LINES}{"last":true}\n`)
 })
+
+test('whoever takes a part of a read is told that more of it follows, and of a record that more may', async () => {
+  const told: [number, boolean][] = []
+  const take = (bytes: Buffer, hasMore: boolean): number => told.push([bytes.length, hasMore])
+  const plain = new PassThrough({ highWaterMark: 1024 * 1024 })
+  new FairReader(plain, take).resume()
+  plain.write('{"id":1}\n')
+  plain.write(LINES)
+  while (told.reduce((bytes, [length]) => bytes + length, 0) < LINES.length) await nextTurn()
+  expect(told[0]).toEqual([9, false])
+  expect(told.slice(1, -1).every(([, hasMore]) => hasMore)).toBe(true)
+  expect(told.length).toBeGreaterThan(2)
+  expect(told.at(-1)![1]).toBe(false)
+  const secured = Object.assign(new PassThrough(), { encrypted: true })
+  new FairReader(secured, take).resume()
+  secured.write('{"id":1}\n')
+  await nextTurn()
+  expect(told.at(-1)).toEqual([9, true])
+})

@@ -4,10 +4,10 @@
  * The runtime would read a full socket many times in a row; after a millisecond of whole chunks the others have their turn. What a chunk
  * costs depends on its lines, so it is told in portions that end with a line, as large as the last ones allow; when the
  * time is over, the rest waits for the next turn. Order is kept, and nothing that was read is lost while it waits. What is
- * told is lent.
+ * told is lent, and whoever takes it hears whether more of the same read may follow at once.
  */
 import type { Duplex } from 'node:stream'
-import { READ_BYTES, readLent } from './handles.ts'
+import { isSecured, READ_BYTES, readLent } from './handles.ts'
 
 const NEWLINE = 0x0a
 const TURN_MS = 1
@@ -18,10 +18,15 @@ const RECORD_BYTES = 16 * 1024
 /** Less than this is told at once, and its time is not worth measuring. */
 const SMALLEST_PORTION_BYTES = 1024
 
+/** `hasMore`: more of what was read at once follows, or may. */
+export type Take = (bytes: Buffer, hasMore: boolean) => void
+
 export class FairReader {
   /** In the place of the one that was given. */
   readonly stream: Duplex
-  readonly #take: (bytes: Buffer) => void
+  readonly #take: Take
+  /** It hands over one read in several chunks, and nobody is told which is the last. */
+  readonly #comesInRecords: boolean
   /** A chunk of this size says that more is waiting. */
   readonly #fullBytes: number
   /** What is told at once; code that has not run yet is slow, so it begins small. */
@@ -36,8 +41,9 @@ export class FairReader {
   readonly #nextTurn = (): void => this.#goOn()
 
   /** From the first `resume` on what comes is told. */
-  constructor(stream: Duplex, take: (bytes: Buffer) => void) {
+  constructor(stream: Duplex, take: Take) {
     this.#take = take
+    this.#comesInRecords = isSecured(stream)
     this.stream = readLent(stream, (chunk) => {
       // The runtime lets a stream flow at its end, whoever has paused it.
       if (this.#rest !== undefined) this.#flush()
@@ -66,13 +72,13 @@ export class FairReader {
   #flush(): void {
     const rest = this.#rest
     this.#rest = undefined
-    if (rest !== undefined) this.#take(rest)
+    if (rest !== undefined) this.#take(rest, true)
   }
 
   /** Returns what has to wait. */
   #read(chunk: Buffer): Buffer | undefined {
     if (chunk.length <= SMALLEST_PORTION_BYTES) {
-      this.#take(chunk)
+      this.#take(chunk, this.#comesInRecords)
       return undefined
     }
     let atMs = performance.now()
@@ -81,7 +87,10 @@ export class FairReader {
     let from = 0
     do {
       const end = this.#portionEnd(chunk, from)
-      this.#take(end - from === chunk.length ? chunk : chunk.subarray(from, end))
+      this.#take(
+        end - from === chunk.length ? chunk : chunk.subarray(from, end),
+        end < chunk.length || this.#comesInRecords,
+      )
       const endMs = performance.now()
       this.#learn(end - from, endMs - atMs)
       from = end

@@ -28,6 +28,9 @@ function makePort(pool: PoolSpec) {
       opened.push(client)
       return client
     },
+    openDelegate: () => {
+      throw new Error('no agent of this world has sessions')
+    },
     room: () => undefined,
     workersOf: () => 1,
   }
@@ -56,7 +59,7 @@ test('a server that does not introduce itself in its time to start keeps nobody 
 
 test('the time of a call to a server of its own runs from the greeting on', () => {
   const { port, opened } = makePort({ ...SERVER, era: 'legacy', sharing: 'isolated' })
-  const sent: string[] = []
+  const sent: (string | null)[] = []
   port.request('p', { method: 'tools/list' }, {}, { sent: (worker) => sent.push(worker), received() {}, failed() {} })
   opened[0]!.routed(PROCESS)
   expect(sent).toEqual(['0.1'])

@@ -5,11 +5,13 @@
  * handshakes are the kernel's; affinity is a wish, kept for the keys that were used last.
  */
 import { fault } from '../../aio/faults.ts'
-import type { Caller, Exchange, ExchangeListener, ExchangeOptions, GatewayPort } from '../../aio/port.ts'
+import type { Caller, Conversation, Exchange, ExchangeListener, ExchangeOptions, GatewayPort } from '../../aio/port.ts'
 import { Recent } from '../../aio/recent.ts'
 import type { BusEvent, WorkerGeneration } from '../../kernel/events.ts'
 import type { ClientId, PoolId, PoolSpec, WorkerId } from '../../kernel/vocabulary.ts'
+import { isNestedTooDeep } from '../../wire/nesting.ts'
 import { afterWaking } from './bus-clock.ts'
+import type { DelegateClient, DelegateEar } from './delegate-client.ts'
 import type { InternalClient, InternalListener, Wishes } from './internal-client.ts'
 import type { OddIds } from './odd-ids.ts'
 import { GreetedExchange, Introductions, PlainExchange, type PortExchange } from './port-exchange.ts'
@@ -18,6 +20,7 @@ import { GreetedExchange, Introductions, PlainExchange, type PortExchange } from
 export interface Doorway {
   apply(event: BusEvent): void
   openInternal(pool: PoolId, wishes: Wishes, listener: InternalListener): InternalClient
+  openDelegate(pool: PoolId, behalfOf: ClientId | undefined, received: DelegateEar): DelegateClient
   /** Settles when the queue towards the caller has room; undefined: it has. */
   room(caller: ClientId | WorkerGeneration): Promise<void> | undefined
   workersOf(pool: PoolId): number
@@ -33,6 +36,7 @@ export interface Clock {
 }
 
 type Message = Record<string, unknown>
+type Listener = Parameters<GatewayPort['converse']>[2]
 
 const SYSTEM_CLOCK: Clock = {
   nowMs: () => Date.now(),
@@ -118,9 +122,27 @@ export class KernelPort implements GatewayPort {
       ...this.#heard(listener),
       sent: (worker: WorkerGeneration) => this.#sent(pool, options, listener, worker),
     }
-    const exchange: PortExchange = this.#mustGreet(pool) ? new GreetedExchange(ear, line) : new PlainExchange(ear, line)
+    const exchange: PortExchange = this.#mustGreet(pool)
+      ? new GreetedExchange(ear, line, this.#poolOf(pool)?.offers)
+      : new PlainExchange(ear, line)
     exchange.begin((internal) => this.#daemon.openInternal(pool, this.#wishesOf(pool, options), internal))
     return exchange
+  }
+
+  converse(pool: PoolId, client: number | undefined, received: Listener): Conversation {
+    const hear: DelegateEar = (line, source) =>
+      this.#hearing(source, () =>
+        received(readSaid(line), line.length - 1, source === undefined ? undefined : keyOf(source)),
+      )
+    const delegate = this.#daemon.openDelegate(pool, client as ClientId | undefined, hear)
+    return {
+      send: (message) => delegate.send(Buffer.from(`${JSON.stringify(message)}\n`)),
+      leave: () => delegate.leave(),
+    }
+  }
+
+  serve({ key }: Caller, isServing: boolean): void {
+    this.#daemon.apply({ type: 'client-serves', client: Number(key) as ClientId, isServing })
   }
 
   finish(exchange: Exchange): void {
@@ -183,25 +205,30 @@ export class KernelPort implements GatewayPort {
     listener.sent(keyOf(worker))
   }
 
-  #wishesOf(pool: PoolId, { affinity, client }: ExchangeOptions): Wishes {
+  #wishesOf(pool: PoolId, { affinity, client, cause }: ExchangeOptions): Wishes {
     const prefer = affinity === undefined ? undefined : this.#affinities.get(`${pool}\n${affinity}`)
     return {
       ...(prefer === undefined ? {} : { prefer }),
       ...(client === undefined ? {} : { behalfOf: client as ClientId }),
+      ...(cause === undefined ? {} : { cause }),
     }
   }
 
-  #heard({ received, failed }: ExchangeListener) {
+  #heard({ received, failed, asked }: ExchangeListener) {
     return {
       failed,
-      received: (message: Message, bytes: number, worker: WorkerGeneration | undefined): void => {
-        this.#source = worker
-        try {
-          received(message, bytes)
-        } finally {
-          this.#source = undefined
-        }
-      },
+      ...(asked === undefined ? {} : { asked }),
+      received: (message: Message, bytes: number, worker: WorkerGeneration | undefined): void =>
+        this.#hearing(worker, () => received(message, bytes)),
+    }
+  }
+
+  #hearing(worker: WorkerGeneration | undefined, hear: () => void): void {
+    this.#source = worker
+    try {
+      hear()
+    } finally {
+      this.#source = undefined
     }
   }
 
@@ -238,4 +265,13 @@ export function keyOf({ worker, generation }: WorkerGeneration): string {
 function processOf(key: string): WorkerGeneration {
   const [worker, generation] = key.split('.')
   return { worker: Number(worker) as WorkerId, generation: Number(generation) }
+}
+
+/** What is nested beyond what can be written again is an answer that is of no use, or says nothing. */
+function readSaid(line: Buffer): Message {
+  const message = JSON.parse(line.utf8Slice()) as Message
+  if (!isNestedTooDeep(line)) return message
+  const { id, method } = message
+  if (method !== undefined) return { id, method }
+  return { id, error: fault('agent_invalid_response', { agent: '', cause: 'it is nested too deep' }) }
 }

@@ -7,20 +7,23 @@
 
 import { fault } from '../../aio/faults.ts'
 import { Gateway } from '../../aio/gateway.ts'
-import { isNestedTooDeep, MAX_NESTING } from '../../aio/nesting.ts'
 import type { Caller, TraceAnswer, TraceSink } from '../../aio/port.ts'
 import type { BusConfig } from '../../config/bus-config.ts'
+import type { TraceQuery } from '../../console/api/port.ts'
 import { ControlError, type ControlMethods } from '../../console/control-server.ts'
 import type { Action, CallerId } from '../../kernel/events.ts'
 import type { Observed } from '../../kernel/observation.ts'
-import type { Rights } from '../../kernel/rights.ts'
-import { LOCAL, type PoolSpec } from '../../kernel/vocabulary.ts'
+import type { Identity, Rights } from '../../kernel/rights.ts'
+import { type ClientId, LOCAL, type PoolId, type PoolSpec } from '../../kernel/vocabulary.ts'
 import type { WorkerProcess } from '../../process/worker-process.ts'
 import { traceControlMethods } from '../../trace/control-methods.ts'
+import type { TraceDocument } from '../../trace/document.ts'
 import { TrafficObserver } from '../../trace/observer.ts'
+import { askWholeTrace, QueryRefusal } from '../../trace/queries.ts'
 import type { TraceStore } from '../../trace/store.ts'
-import { openTracing, type Tracing } from '../../trace/tracing.ts'
-import { VERSION } from '../version.ts'
+import type { Tracing } from '../../trace/tracing.ts'
+import { isNestedTooDeep, MAX_NESTING } from '../../wire/nesting.ts'
+import { openAgentUpstream } from './agent-upstreams.ts'
 import type { Edges } from './edges.ts'
 import { type Doorway, KernelPort, keyOf } from './gateway-port.ts'
 import { absent, type Launches } from './launches.ts'
@@ -28,6 +31,7 @@ import type { Log } from './log.ts'
 import { OddIds } from './odd-ids.ts'
 import { Oneshots } from './oneshot.ts'
 import { namesToolTwice, permissionsOf } from './permissions.ts'
+import type { AskNodes } from './trace-of-nodes.ts'
 
 export interface TraceStatus {
   readonly state: 'ok' | 'failed'
@@ -40,8 +44,14 @@ export interface RoomOptions {
   readonly config: BusConfig
   readonly log: Log
   readonly edges: Edges
+  /** Asks all nodes for a trace. */
+  readonly askNodes?: AskNodes
+  /** Agents that only other nodes have, each with the pool through which it is reached. */
+  readonly farAgents?: () => ReadonlyMap<string, PoolId>
   /** What the caller may do; undefined: everything. Without it nobody is asked. */
   readonly rightsOf?: (from: CallerId) => Rights | undefined
+  /** The variables that a process for a call of this connection has (contract 9.22). */
+  readonly environmentOf?: (client: ClientId, pool: PoolId) => Readonly<Record<string, string>>
 }
 
 /** Whoever came without a credential. */
@@ -49,20 +59,10 @@ const ANONYMOUS = 'anonymous'
 
 type CallAction = Extract<Action, { do: 'call' }>
 
-export async function openGatewayRoom(options: RoomOptions): Promise<GatewayRoom> {
-  const { store, otlp } = options.config.aio
-  const tracing = await openTracing({
-    store,
-    collector: otlp,
-    version: VERSION,
-    log: (level, message) => options.log.write(level, message),
-  })
-  return new GatewayRoom(options, tracing)
-}
-
 export class GatewayRoom {
   readonly refused = new Map<string, number>()
   readonly #tracing: Tracing
+  readonly #askNodes: AskNodes | undefined
   readonly #port: KernelPort
   readonly #gateway: Gateway
   readonly #oneshots: Oneshots
@@ -76,7 +76,9 @@ export class GatewayRoom {
   #pools: ReadonlyMap<string, PoolSpec>
   #answerAll: () => void = () => {}
 
-  constructor({ daemon, launches, config, log, edges, rightsOf }: RoomOptions, tracing: Tracing) {
+  constructor(options: RoomOptions, tracing: Tracing) {
+    const { daemon, launches, config, log, edges, rightsOf, environmentOf, farAgents, askNodes } = options
+    this.#askNodes = askNodes
     this.#tracing = tracing
     this.#rightsOf = rightsOf ?? (() => undefined)
     this.#log = log
@@ -84,14 +86,15 @@ export class GatewayRoom {
     this.#daemon = daemon
     this.#config = config
     this.#pools = poolsOf(config)
-    this.#oneshots = new Oneshots((pool) => {
+    this.#oneshots = new Oneshots((pool, client) => {
       const spec = this.#pools.get(pool)
-      return spec === undefined ? removed(pool) : launches.start(spec.revision)
+      const own = client === undefined ? undefined : environmentOf?.(client as ClientId, pool)
+      return spec === undefined ? removed(pool) : launches.start(spec.revision, own)
     }, log)
     const poolOf = (pool: string): PoolSpec | undefined => this.#pools.get(pool)
     this.#port = new KernelPort(daemon, this.#odd, poolOf, (pool) => this.#oneshots.count(pool))
     const { store } = tracing
-    this.#observer = new TrafficObserver(store, store.ids)
+    this.#observer = new TrafficObserver(store, store.ids, config.aio.store.payloadBytes)
     const closing = new Promise<TraceAnswer>((resolve) => {
       this.#answerAll = () => resolve({ fault: fault('shutting_down') })
     })
@@ -100,9 +103,12 @@ export class GatewayRoom {
       agents: config.agents,
       traces: carefully(store, edges),
       ids: store.ids,
-      queries: { query: (method, params) => Promise.race([store.query(method, params), closing]) },
+      queries: { query: (method, params) => Promise.race([this.#query(method, params), closing]) },
       spawnOneshot: this.#oneshots.spawn,
+      openUpstream: openAgentUpstream,
       remoteQueries: config.aio.remoteQueries,
+      isPool: (name) => this.#pools.has(name),
+      ...(farAgents === undefined ? {} : { farAgents }),
       maxPendingPerCaller: config.bus.limits.maxPendingPerClient,
       broke: (error) => edges.report('an agent', error),
       count: (reason) => this.refused.set(reason, (this.refused.get(reason) ?? 0) + 1),
@@ -112,6 +118,12 @@ export class GatewayRoom {
   take(call: CallAction): void {
     const caller = callerOf(call.from, this.#permissionsOf(call.from))
     const message = JSON.parse(call.bytes.utf8Slice()) as Record<string, unknown>
+    if (message['method'] === undefined) {
+      // Nested beyond what can be written again, it is no answer.
+      const answer = isNestedTooDeep(call.bytes) ? { id: message['id'] } : message
+      this.#edges.guard('the gateway', () => this.#gateway.answered(caller, answer), false)
+      return
+    }
     try {
       this.#receive(call, caller, message)
     } catch (error) {
@@ -130,10 +142,16 @@ export class GatewayRoom {
 
   #permissionsOf(from: CallerId): Pick<Caller, 'permissions'> {
     const rights = from.kind === 'client' ? this.#rightsOf(from) : undefined
-    if (rights === undefined || from.kind !== 'client') return {}
+    // What agents call in turn is not judged again.
+    if (rights === undefined || from.kind !== 'client' || from.cause !== undefined) return {}
     const { principal = LOCAL } = from
-    const names = (): string[] => [...this.#pools.keys(), ...this.#config.agents.map(({ name }) => name)]
+    const names = (): string[] => this.#names()
     return { permissions: permissionsOf(rights, { principal: principal === ANONYMOUS ? undefined : principal, names }) }
+  }
+
+  /** What can be called or asked for by name. */
+  #names(): string[] {
+    return [...this.#pools.keys(), ...this.#config.agents.map(({ name }) => name)]
   }
 
   cancel(from: CallerId, id: string | number): void {
@@ -184,6 +202,41 @@ export class GatewayRoom {
     return { state, dropped }
   }
 
+  /** Questions to the store by somebody of the console, who sees what its role lets it (contract 9.6). */
+  tracesFor({ principal, rights }: Identity): TraceQuery {
+    const { traceScope } = permissionsOf(rights, { principal, names: () => this.#names() })
+    const { store } = this.#tracing
+    return async (method, params) => {
+      const answer = await store.query(method, { ...params, ...traceScope })
+      if ('fault' in answer) throw new QueryRefusal(answer.fault)
+      return JSON.parse(answer.text)
+    }
+  }
+
+  /** Where there are other nodes, a trace is that of all of them. */
+  async #query(method: Parameters<TraceStore['query']>[0], params: unknown): Promise<TraceAnswer> {
+    const text = await this.#askNodes?.(method, params)
+    return text === undefined ? this.#tracing.store.query(method, params) : { text }
+  }
+
+  /** All that this node has of a trace, as far as the scope lets it be seen; undefined: nothing. */
+  async ownTrace(traceId: string, scope: object = {}): Promise<TraceDocument | undefined> {
+    const { store } = this.#tracing
+    const ask = async (method: 'get' | 'export', params: object): Promise<unknown> => {
+      const answer = await store.query(method, { ...params, ...scope })
+      if ('fault' in answer) throw new QueryRefusal(answer.fault)
+      return JSON.parse(answer.text)
+    }
+    return askWholeTrace(ask, traceId).catch((error: unknown) => {
+      if (error instanceof QueryRefusal) return undefined
+      throw error
+    })
+  }
+
+  followTraces(changed: () => void): () => void {
+    return this.#tracing.store.follow(changed)
+  }
+
   controlMethods(): ControlMethods {
     return traceControlMethods(this.#tracing.store, (message, data) => new ControlError(message, data))
   }
@@ -191,7 +244,6 @@ export class GatewayRoom {
   async close(): Promise<void> {
     await this.#gateway.close()
     await this.#oneshots.killAll()
-    await this.#tracing.close()
   }
 }
 
@@ -207,7 +259,7 @@ function carefully(store: TraceStore, edges: Edges): TraceSink {
 
 /** A reload has taken the pool away while the call waited for its turn. */
 function removed(pool: string): WorkerProcess {
-  return absent('REMOVED', `pool ${JSON.stringify(pool)} is no longer in the configuration`)
+  return absent({ code: 'REMOVED', reason: `pool ${JSON.stringify(pool)} is no longer in the configuration` })
 }
 
 function settingsOf({ aio }: BusConfig): unknown {
@@ -220,6 +272,7 @@ function poolsOf({ bus }: BusConfig): ReadonlyMap<string, PoolSpec> {
 
 function callerOf(from: CallerId, more: Pick<Caller, 'permissions'> = {}): Caller {
   if (from.kind === 'worker') return { kind: 'worker', key: keyOf(from), pool: from.pool }
-  const { client, isLocal, principal = LOCAL } = from
-  return { kind: 'client', key: String(client), isLocal, origin: { principal, client }, ...more }
+  const { client, isLocal, principal = LOCAL, cause } = from
+  const why = cause === undefined ? {} : { cause }
+  return { kind: 'client', key: String(client), isLocal, origin: { principal, client }, ...why, ...more }
 }

@@ -93,6 +93,11 @@ function hasSystemAll(stream: Writable): boolean {
   return isSecured === true && handle?._parent?.writeQueueSize === 0
 }
 
+/** The stream decrypts another one: what that has read at once comes in records, each by itself. */
+export function isSecured(stream: Duplex): boolean {
+  return (stream as { readonly encrypted?: boolean }).encrypted === true
+}
+
 function handleOf(stream: Duplex | Writable): Handle | undefined {
   // Not one that is derived from a socket: it may change the bytes on their way.
   if (!(stream instanceof Socket) || stream.constructor !== Socket) return undefined

@@ -5,8 +5,9 @@
  * anything up: what it is given it has read.
  */
 import type { BusEvent, WorkerGeneration } from '../../kernel/events.ts'
-import type { ClientId, WorkerId } from '../../kernel/vocabulary.ts'
+import type { CallCause, ClientId, WorkerId } from '../../kernel/vocabulary.ts'
 import type { ErrorObject } from '../../wire/jsonrpc.ts'
+import { WrittenLines } from './written-lines.ts'
 
 export interface InternalListener {
   /** A message of this client is on its way to that process. */
@@ -17,19 +18,18 @@ export interface InternalListener {
   failed(error: ErrorObject): void
 }
 
-/** The worker that shall have its message, and the connection for whose principal it is. */
+/** The worker that shall have its message, the connection for whose principal it is, and the call for which it is. */
 export interface Wishes {
   readonly prefer?: WorkerId
   readonly behalfOf?: ClientId
+  readonly cause?: CallCause
 }
-
-const NEWLINE = 0x0a
 
 export class InternalClient {
   readonly id: ClientId
   readonly #tell: (event: BusEvent) => void
   #listener: InternalListener | undefined
-  #held: string[] = []
+  readonly #lines = new WrittenLines()
   #worker: WorkerGeneration | undefined
 
   constructor(id: ClientId, listener: InternalListener, tell: (event: BusEvent) => void) {
@@ -63,23 +63,14 @@ export class InternalClient {
     this.#listener?.failed(error)
   }
 
-  /** The kernel hands over whole lines only; its buffers are its own again when this returns. */
   write(buffers: readonly Buffer[]): number {
-    for (const buffer of buffers) {
-      let start = 0
-      for (let end = buffer.indexOf(NEWLINE); end !== -1; end = buffer.indexOf(NEWLINE, start)) {
-        this.#held.push(buffer.utf8Slice(start, end))
-        start = end + 1
-      }
-    }
+    this.#lines.take(buffers)
     return 0
   }
 
   /** The listener hears what was written. */
   deliver(): void {
-    const lines = this.#held
-    this.#held = []
-    for (const line of lines) this.#listener?.received(JSON.parse(line), Buffer.byteLength(line))
+    for (const line of this.#lines.release()) this.#listener?.received(JSON.parse(line.utf8Slice()), line.length)
   }
 
   pause(): void {}

@@ -65,7 +65,7 @@ class Launcher {
     this.#warden = new Warden({ onTrouble: (message) => options.log.write('warn', message) })
     this.#daemon = new Daemon(launcherSpec(registry.catalogue, options), {
       log: options.log,
-      launch: (id) => this.#launch(id),
+      launch: ({ pool }) => this.#launch(pool),
       stopAccepting: () => {},
       finished: () => this.#end(0),
     })

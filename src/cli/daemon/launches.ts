@@ -1,27 +1,38 @@
 /**
- * From what the configuration says of a pool to the command line of its workers.
+ * From what the configuration says of a pool to its workers: the command line of a process, or the upstream that one is.
  *
  * Agents that ship with the bus run under the same Node as the bus. Agents of the registry are brought in the background,
  * while the others serve; one that cannot be had leaves its pool parked, with the reason, and the bus running.
  */
 import { fileURLToPath } from 'node:url'
-import type { AgentLaunch, BusConfig, CommandLaunch, Launch, RegistryLaunch } from '../../config/bus-config.ts'
+import type {
+  AgentLaunch,
+  BusConfig,
+  CommandLaunch,
+  Launch,
+  RegistryLaunch,
+  RemoteLaunch,
+} from '../../config/bus-config.ts'
 import { workerEnvironment } from '../../config/environment.ts'
 import type { BusSpec, PoolId, PoolSpec } from '../../kernel/vocabulary.ts'
-import type { Launch as ProcessLaunch } from '../../process/launch.ts'
+import type { Launch as ProcessLaunch, SpawnFailure } from '../../process/launch.ts'
 import { spawnWorker } from '../../process/spawn.ts'
 import { type GroupWatch, WorkerProcess } from '../../process/worker-process.ts'
-import type { Start } from './daemon.ts'
+import type { Upstream } from '../../remote/upstream.ts'
+import type { Spawn, Start } from './daemon.ts'
 import type { Log } from './log.ts'
+import type { WorkerEnd } from './worker-end.ts'
 import type { Framing } from './worker-link.ts'
 
 /** What the kernel is told of the pools, the little that the programs in them tell included. */
-export function busSpecOf({ bus, launches, access }: BusConfig): BusSpec {
-  const pools = bus.pools.map((pool) => ({ ...pool, ...traitsOf(pool, launches.get(pool.id)!) }))
-  return { ...bus, pools, hasAccess: access !== undefined, hasAudit: access?.audit !== undefined }
+/** `isTold`: what becomes of each request is to be known beside the audit log. */
+export function busSpecOf({ bus, launches, access }: BusConfig, isTold: boolean): BusSpec {
+  const pools = bus.pools.map((pool) => ({ ...pool, ...traitsOf(pool, launches.get(pool.id)) }))
+  return { ...bus, pools, hasAccess: access !== undefined, hasAudit: isTold || access?.audit !== undefined }
 }
 
-function traitsOf({ startTimeoutMs }: PoolSpec, launch: Launch): Partial<PoolSpec> {
+function traitsOf({ startTimeoutMs }: PoolSpec, launch: Launch | undefined): Partial<PoolSpec> {
+  if (launch === undefined) return {}
   if ('agent' in launch && launch.agent === 'registry') return { closesSessions: true }
   // Its key is in its environment: whoever brings one has a worker for it.
   if ('agent' in launch && launch.agent === 'openai') return { hasOwnWorkers: true }
@@ -43,16 +54,22 @@ const INSTALL_MS = 15 * 60_000
 const AGENTS = new URL('../../agents/', import.meta.url)
 
 type Resolved = ProcessLaunch | { readonly unavailable: string }
+type Upstreams = typeof import('./upstreams.ts')
 
 export class Launches {
   readonly #byRevision = new Map<string, Resolved | Promise<Resolved>>()
   readonly #framings = new Map<string, () => Framing>()
+  readonly #upstreams = new Map<string, Upstream>()
+  /** Loaded where a pool is a URL. */
+  #remote: Upstreams | undefined
   #lastLearnt: ReadonlySet<string> = new Set()
   readonly #watch: GroupWatch
   readonly #resolveAgent: ResolveAgent
   readonly #log: Log
+  readonly #busId: string
 
-  constructor(watch: GroupWatch, resolveAgent: ResolveAgent, log: Log) {
+  constructor(watch: GroupWatch, resolveAgent: ResolveAgent, log: Log, busId: string) {
+    this.#busId = busId
     this.#watch = watch
     this.#resolveAgent = resolveAgent
     this.#log = log
@@ -63,18 +80,24 @@ export class Launches {
     await this.#learnFramings(config)
     await requireCredentials(config)
     this.#forgetAllBut(config)
-    for (const { id, revision } of config.bus.pools) {
-      if (this.#byRevision.has(revision)) continue
-      const launch = config.launches.get(id)!
-      if ('registry' in launch) this.#bring(revision, this.#resolve(id, launch, config))
+    for (const { id, revision, limits } of config.bus.pools) {
+      const launch = config.launches.get(id)
+      if (launch === undefined || this.#byRevision.has(revision) || this.#upstreams.has(revision)) continue
+      if ('url' in launch) await this.#learnUpstream(revision, launch, limits.maxInputBufferBytes)
+      else if ('registry' in launch) this.#bring(revision, this.#resolve(id, launch, config))
       else this.#byRevision.set(revision, await commandOf(id, launch, config))
     }
+  }
+
+  async #learnUpstream(revision: string, launch: RemoteLaunch, maxMessageBytes: number): Promise<void> {
+    this.#remote ??= await import('./upstreams.ts')
+    this.#upstreams.set(revision, this.#remote.upstreamOf(launch, maxMessageBytes, this.#busId))
   }
 
   /** What runs belongs to the last configuration; what it is to become, to this one. Nothing older is started again. */
   #forgetAllBut({ bus }: BusConfig): void {
     const current = new Set(bus.pools.map(({ revision }) => revision))
-    for (const known of [this.#byRevision, this.#framings]) {
+    for (const known of [this.#byRevision, this.#framings, this.#upstreams]) {
       for (const revision of known.keys()) {
         if (!current.has(revision) && !this.#lastLearnt.has(revision)) known.delete(revision)
       }
@@ -105,16 +128,19 @@ export class Launches {
   }
 
   /** A worker of the pool, as soon as its program is there; what is `own` goes over the environment of the pool. */
-  launch(revision: string, own: Readonly<Record<string, string>> = {}): WorkerProcess | Promise<Start> {
+  launch({ revision, vias }: Spawn, own: Readonly<Record<string, string>> = {}): WorkerEnd | Promise<Start> {
+    const upstream = this.#upstreams.get(revision)
+    if (upstream !== undefined) return this.#remote!.openUpstream(upstream, vias)
     const launch = this.#launchOf(revision)
     if (launch instanceof Promise) return launch.then((resolved) => () => this.#spawn(resolved, own))
     return this.#spawn(launch, own)
   }
 
   /** A process of the pool now; without its program it fails. */
-  start(revision: string): WorkerProcess {
+  start(revision: string, own: Readonly<Record<string, string>> = {}): WorkerProcess {
     const launch = this.#launchOf(revision)
-    return launch instanceof Promise ? absent('COMING', 'its program is still being installed') : this.#spawn(launch)
+    if (!(launch instanceof Promise)) return this.#spawn(launch, own)
+    return absent({ code: 'COMING', reason: 'its program is still being installed' })
   }
 
   #launchOf(revision: string): Resolved | Promise<Resolved> {
@@ -123,8 +149,8 @@ export class Launches {
     return launch
   }
 
-  #spawn(launch: Resolved, own: Readonly<Record<string, string>> = {}): WorkerProcess {
-    if ('unavailable' in launch) return absent(UNAVAILABLE, launch.unavailable)
+  #spawn(launch: Resolved, own: Readonly<Record<string, string>>): WorkerProcess {
+    if ('unavailable' in launch) return absent({ code: 'UNAVAILABLE', reason: launch.unavailable, again: 'never' })
     return spawnWorker({ ...launch, env: { ...launch.env, ...own } }, { watch: this.#watch })
   }
 
@@ -140,9 +166,9 @@ export class Launches {
 }
 
 /** A process that could not be started. */
-export function absent(code: string, reason: string): WorkerProcess {
+export function absent(failure: SpawnFailure): WorkerProcess {
   const nobody = new WorkerProcess(undefined)
-  process.nextTick(() => nobody.emit('failed', { code, reason }))
+  process.nextTick(() => nobody.emit('failed', failure))
   return nobody
 }
 
@@ -172,6 +198,3 @@ async function launcherSettings(id: PoolId, config: BusConfig): Promise<Pick<Pro
   const { settingsForLauncher } = await import('./registry-agents.ts')
   return settingsForLauncher(id, config)
 }
-
-/** The code of a failure that trying again will not mend. */
-export const UNAVAILABLE = 'UNAVAILABLE'

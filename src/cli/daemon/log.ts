@@ -1,16 +1,20 @@
 /**
- * The log of the bus: stderr only, lines for people on a terminal, JSON otherwise (contract 8.5).
+ * The log of the bus: stderr or a file, lines for people on a terminal, JSON otherwise, unless told (contract 8.5).
  *
  * Text from peers is escaped wherever it is shown. The same warning about the same worker is written a few times, then
  * counted: a peer cannot fill the disk.
  */
-import picocolors from 'picocolors'
 import { destination, type Logger, pino } from 'pino'
+import { wantsColor } from '../../host/terminal.ts'
 import type { LogLevel } from '../../kernel/events.ts'
-import { printable } from '../../wire/printable.ts'
+import { LogFile } from './log-file.ts'
+import { lineDrawer } from './log-line.ts'
+import { RecentLines } from './recent-lines.ts'
 
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
 export type LogThreshold = (typeof LOG_LEVELS)[number]
+export const LOG_FORMATS = ['text', 'json'] as const
+export type LogFormat = (typeof LOG_FORMATS)[number]
 
 const WINDOW_MS = 10_000
 const PER_WINDOW = 20
@@ -19,8 +23,15 @@ const REPEATED: ReadonlySet<LogLevel> = new Set(['warn', 'error'])
 
 export interface LogOptions {
   readonly level: LogThreshold
-  readonly isTerminal: boolean
+  /** Left out: text on a terminal, JSON elsewhere. */
+  readonly format?: LogFormat | undefined
+  /** Left out: stderr. */
+  readonly file?: string | undefined
+  /** Takes lines of JSON instead. */
+  readonly to?: Write
 }
+
+type Write = (line: string) => void
 
 interface Tally {
   sinceMs: number
@@ -28,19 +39,32 @@ interface Tally {
 }
 
 export class Log {
+  /** What was logged last, as JSON. */
+  readonly recent = new RecentLines()
+  /** Where it is written, if not to stderr. */
+  readonly file: string | undefined
   readonly #logger: Logger
   readonly #tallies = new Map<string, Tally>()
 
-  constructor({ level, isTerminal }: LogOptions) {
-    const base = {
+  constructor({ level, format, file, to }: LogOptions) {
+    this.file = file
+    const write = to ?? writerFor(format ?? (file === undefined && process.stderr.isTTY ? 'text' : 'json'), file)
+    const options = {
       level,
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label: string) => ({ level: label }) },
     }
-    this.#logger = isTerminal
-      ? pino(base, { write: (line) => void process.stderr.write(forPeople(line)) })
-      : pino(base, destination({ dest: 2, sync: true }))
+    this.#logger = pino(options, {
+      write: (line) => {
+        this.recent.push(line)
+        write(line)
+      },
+    })
+  }
+
+  isWritten(level: LogLevel): boolean {
+    return this.#logger.isLevelEnabled(level)
   }
 
   write(level: LogLevel, text: string, about: Readonly<Record<string, unknown>> = {}): void {
@@ -67,18 +91,21 @@ export class Log {
   }
 }
 
-const PAINT = { debug: picocolors.dim, info: picocolors.cyan, warn: picocolors.yellow, error: picocolors.red } as const
-
-function forPeople(line: string): string {
-  const { level, time, msg, pool, worker, stream, ...rest } = JSON.parse(line) as Record<string, unknown>
-  const clock = String(time).slice(11, 23)
-  const paint = PAINT[level as keyof typeof PAINT] ?? ((text: string) => text)
-  const who = pool === undefined ? '' : picocolors.bold(` ${pool}${worker === undefined ? '' : `/${worker}`}`)
-  const says = stream === 'stderr' ? picocolors.dim(' |') : ''
-  const details = Object.entries(rest).map(([key, value]) => ` ${picocolors.dim(`${key}=`)}${show(value)}`)
-  return `${picocolors.dim(clock)} ${paint(String(level).padEnd(5))}${who}${says} ${printable(String(msg))}${details.join('')}\n`
+function writerFor(format: LogFormat, file: string | undefined): Write {
+  const write = file === undefined ? toStderr(format) : toFile(file)
+  if (format === 'json') return write
+  const draw = lineDrawer({ color: file === undefined && wantsColor(process.stderr) })
+  return (line) => write(draw(line))
 }
 
-function show(value: unknown): string {
-  return printable(typeof value === 'string' ? value : JSON.stringify(value))
+/** JSON is written at once, whole, whatever reads it; for people the stream is good enough. */
+function toStderr(format: LogFormat): Write {
+  if (format === 'text') return (line) => void process.stderr.write(line)
+  const stderr = destination({ dest: 2, sync: true })
+  return (line) => void stderr.write(line)
+}
+
+function toFile(path: string): Write {
+  const file = new LogFile(path)
+  return (line) => file.write(line)
 }

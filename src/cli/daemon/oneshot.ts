@@ -11,17 +11,17 @@ import type { Log } from './log.ts'
 const STDERR_TAIL_CHARACTERS = 4_096
 
 export class Oneshots {
-  readonly #start: (pool: PoolId) => WorkerProcess
+  readonly #start: (pool: PoolId, client: number | undefined) => WorkerProcess
   readonly #log: Log
   readonly #running = new Map<WorkerProcess, PoolId>()
 
-  constructor(start: (pool: PoolId) => WorkerProcess, log: Log) {
+  constructor(start: (pool: PoolId, client: number | undefined) => WorkerProcess, log: Log) {
     this.#start = start
     this.#log = log
   }
 
-  readonly spawn: SpawnOneshot = (pool, signal) => {
-    const process = this.#start(pool)
+  readonly spawn: SpawnOneshot = (pool, signal, client) => {
+    const process = this.#start(pool, client)
     this.#running.set(process, pool)
     const end = (): void => void process.kill('its call is over')
     signal.addEventListener('abort', end, { once: true })
@@ -52,7 +52,7 @@ export class Oneshots {
     })
     return new Promise((resolve) => {
       process.once('failed', ({ reason }) => resolve({ code: null, signal: null, startError: reason, stderrTail }))
-      process.once('exited', ({ code, signal }) => {
+      process.once('exited', ({ how: { exitCode: code, signal } }) => {
         // What it started goes with it; its last words on stderr are read until then.
         void process.kill('it has answered').then(() => setImmediate(() => resolve({ code, signal, stderrTail })))
       })

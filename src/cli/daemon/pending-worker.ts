@@ -30,6 +30,9 @@ export class PendingWorker {
     return 0
   }
 
+  /** What it is to be told it is told at its start. */
+  passOn(): void {}
+
   pause(): void {}
 
   resume(): void {}

@@ -21,6 +21,7 @@ export function permissionsOf(rights: Rights, holder: Holder): Permissions {
     areToolsJudged: rights.tools !== undefined,
     ...(holder.principal === undefined ? {} : { traceScope: TRACE_SCOPES[rights.role](rights, holder) }),
     mayUseAgent: (agent) => rights.role !== 'observer' && mayUsePool(rights, agent),
+    mayRegister: (agent) => rights.role !== 'observer' && holder.principal !== undefined && mayUsePool(rights, agent),
     mayUseTool: (agent, tool) => mayUseTool(rights, agent, tool),
   }
 }

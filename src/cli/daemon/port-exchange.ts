@@ -2,9 +2,9 @@
  * One exchange of the gateway with a worker, and what the bus knows of the servers it talks to.
  *
  * An exchange hears its own answer, partials and progress; whatever else the kernel delivers to its client is not for it.
- * What the worker asks meanwhile is answered at once: a call has offered it nothing that it could ask for.
+ * What the worker asks meanwhile is answered by whoever made the call, or refused at once.
  */
-import type { Exchange } from '../../aio/port.ts'
+import type { Exchange, ExchangeListener } from '../../aio/port.ts'
 import type { WorkerGeneration } from '../../kernel/events.ts'
 import type { PoolId, PoolSpec } from '../../kernel/vocabulary.ts'
 import { CODE, type ErrorObject } from '../../wire/jsonrpc.ts'
@@ -17,12 +17,16 @@ export interface Ear {
   sent(worker: WorkerGeneration): void
   received(message: Message, bytes: number, worker: WorkerGeneration | undefined): void
   failed(error: ErrorObject): void
+  /** Undefined, or false: what the worker asks is refused. */
+  asked?: ExchangeListener['asked']
 }
 
 export type OpenInternal = (listener: InternalListener) => InternalClient
 
 const MODERN = 'io.modelcontextprotocol/'
 const PROGRESS = 'notifications/progress'
+const PARTIAL = '::partial'
+const CANCELLED = 'notifications/cancelled'
 const GREETING = {
   method: 'initialize',
   params: {
@@ -40,6 +44,8 @@ export abstract class PortExchange implements Exchange {
   protected readonly ear: Ear
   protected readonly line: Message
   protected client: InternalClient | undefined
+  /** What the worker has asked and is to be answered. */
+  readonly #asked = new Map<unknown, () => void>()
   #isOver = false
 
   constructor(ear: Ear, line: Message) {
@@ -74,8 +80,26 @@ export abstract class PortExchange implements Exchange {
   #receive(message: Message, bytes: number): void {
     const { id, method } = message
     if (method === undefined) return this.hear(message, bytes)
-    if (id !== undefined) this.client?.send({ jsonrpc: '2.0', id, ...answerTo(method) })
-    else if (method === PROGRESS) this.ear.received(message, bytes, this.client?.worker)
+    if (id !== undefined) this.#answer(id, String(method), message['params'])
+    else if (method === CANCELLED) this.#withdraw((message['params'] as Message | undefined)?.['requestId'])
+    else if (method === PROGRESS || isPartial(method)) this.ear.received(message, bytes, this.client?.worker)
+  }
+
+  #answer(id: unknown, method: string, params: unknown): void {
+    const reply = (outcome: object): void => {
+      this.#asked.delete(id)
+      if (!this.#isOver) this.client?.send({ jsonrpc: '2.0', id, ...outcome })
+    }
+    const giveUp = this.ear.asked?.({ method, params }, reply)
+    if (giveUp === undefined) reply(answerTo(method))
+    else this.#asked.set(id, giveUp)
+  }
+
+  /** The worker wants no answer to this any more. */
+  #withdraw(id: unknown): void {
+    const giveUp = this.#asked.get(id)
+    this.#asked.delete(id)
+    giveUp?.()
   }
 
   #fail(error: ErrorObject): void {
@@ -87,6 +111,7 @@ export abstract class PortExchange implements Exchange {
   #leave(isSettled: boolean): void {
     this.#isOver = true
     this.client?.leave(isSettled)
+    for (const id of [...this.#asked.keys()]) this.#withdraw(id)
   }
 }
 
@@ -106,8 +131,17 @@ export class PlainExchange extends PortExchange {
 
 /** To an MCP worker of its own, which has to be greeted first: the time of the call runs from the greeting on. */
 export class GreetedExchange extends PlainExchange {
+  readonly #offers: Message
+
+  /** `offers`: what the worker may ask for during the call. */
+  constructor(ear: Ear, line: Message, offers: Message = {}) {
+    super(ear, line)
+    this.#offers = offers
+  }
+
   protected override open(client: InternalClient): void {
-    client.send({ jsonrpc: '2.0', ...GREETING, id: `${this.line['id']}-greeting` })
+    const params = { ...GREETING.params, capabilities: this.#offers }
+    client.send({ jsonrpc: '2.0', method: GREETING.method, params, id: `${this.line['id']}-greeting` })
   }
 
   protected override hear(message: Message, bytes: number): void {
@@ -184,4 +218,9 @@ function isAway({ refusal }: Message): boolean {
 function resultOf(answer: Message): Message | undefined {
   const { result } = answer
   return typeof result === 'object' && result !== null ? (result as Message) : undefined
+}
+
+/** A part of an answer, as the gateway of another node tells it. */
+function isPartial(method: unknown): boolean {
+  return typeof method === 'string' && method.endsWith(PARTIAL)
 }

@@ -3,39 +3,68 @@
  * end everything that is ours is gone (contract 3.1, 7.4).
  */
 
+import { randomUUID } from 'node:crypto'
 import type { Duplex } from 'node:stream'
+import { isDeepStrictEqual } from 'node:util'
 import { asksForCredentials } from '../../config/admission.ts'
-import type { AccessConfig, BusConfig, Listen } from '../../config/bus-config.ts'
+import type { AccessConfig, BusConfig, ClusterConfig, Listen } from '../../config/bus-config.ts'
+import { changesBetween, describeChange } from '../../config/changes.ts'
 import { readConfig } from '../../config/read.ts'
 import { formatProblems } from '../../config/report.ts'
+import type { ClusterStatus } from '../../console/cluster-view.ts'
 import { ControlError, type ControlMethods, serveControl } from '../../console/control-server.ts'
-import { defaultControlPath, ensureRunDirectory, removeRecord, sweepStale, writeRecord } from '../../console/running.ts'
-import type { Status, WorkerStatus } from '../../console/status-view.ts'
+import {
+  defaultControlPath,
+  ensureRunDirectory,
+  type RunRecord,
+  removeRecord,
+  sweepStale,
+  writeRecord,
+} from '../../console/running.ts'
+import type { Status, WorkerStatus } from '../../console/status.ts'
 import type { Action, CallerId } from '../../kernel/events.ts'
 import { mayUsePool, type Rights } from '../../kernel/rights.ts'
 import type { WorkerSnapshot } from '../../kernel/snapshot.ts'
-import type { PoolId } from '../../kernel/vocabulary.ts'
+import type { BusSpec, ClientId, PoolId } from '../../kernel/vocabulary.ts'
+import { ownMemoryBytes } from '../../process/usage.ts'
 import { Warden } from '../../process/warden.ts'
 import type { ConnectionInfo, Listener } from '../../transports/listener.ts'
 import { openStdio } from '../../transports/stdio.ts'
 import { listenTcp } from '../../transports/tcp.ts'
 import { listenUnix } from '../../transports/unix.ts'
 import { CODE } from '../../wire/jsonrpc.ts'
+import { JsonText } from '../../wire/ready-json.ts'
 import { VERSION } from '../version.ts'
+import { type Administered, administrationMethods } from './administration.ts'
 import type { Admissions } from './admissions.ts'
-import { Daemon, type DaemonOptions } from './daemon.ts'
+import type { AggregateRoom } from './aggregate-room.ts'
+import type { BusStore } from './bus-store.ts'
+import type { ClusterRoom } from './cluster-room.ts'
+import { Daemon, type DaemonOptions, type Launcher, type Spawn } from './daemon.ts'
 import { Edges } from './edges.ts'
+import { type Embedding, followClient, followWorker, type Reloaded, type RunningBus } from './embedding.ts'
 import type { GatewayRoom } from './gateway-room.ts'
 import { InTurn } from './in-turn.ts'
 import { busSpecOf, Launches, type ResolveAgent } from './launches.ts'
 import type { Log } from './log.ts'
 import { OpenDoors, type Reception } from './open-doors.ts'
+import { PoolRestarts } from './pool-restarts.ts'
+import { StatusDetails } from './status-details.ts'
+import { askNodes } from './trace-of-nodes.ts'
+import { stdioStreams } from './typed-input.ts'
+import type { WebRoom } from './web-room.ts'
+import type { WorkerEnd } from './worker-end.ts'
+
+/** Said of a refusal over a file of the user, who has to mend it. */
+const MISTAKE = { mistake: true }
 
 const refuseTraces = (): never => {
   throw new ControlError(
     'this bus keeps no traces: give its configuration an "aio" section, agents, or a pool with "trace": true',
   )
 }
+const NO_FAR_AGENTS: ReadonlyMap<string, PoolId> = new Map()
+
 const NO_TRACES: ControlMethods = Object.fromEntries(
   ['list', 'get', 'stats', 'export', 'tail'].map((method) => [`traces.${method}`, refuseTraces]),
 )
@@ -53,11 +82,10 @@ export interface RunOptions {
   readonly resolveAgent: ResolveAgent
   readonly record: DaemonOptions['record']
   readonly recordsPayloads: boolean
-}
-
-interface Reloaded {
-  readonly reloaded: true
-  readonly pools: readonly PoolId[]
+  /** How it was put into the background, if it was. */
+  readonly background?: RunRecord['started'] | undefined
+  /** The program in which it runs, where that is another than ours. */
+  readonly embedding?: Embedding
 }
 
 /** Runs until the bus has ended; resolves with the exit code. */
@@ -68,6 +96,8 @@ export async function runBus(options: RunOptions): Promise<number> {
 
 class Run {
   readonly #options: RunOptions
+  /** By which other buses know this one (contract 11.6). */
+  readonly #busId = randomUUID()
   readonly #warden: Warden
   readonly #launches: Launches
   readonly #daemon: Daemon
@@ -84,45 +114,69 @@ class Run {
   #end: (code: number) => void = () => {}
   #control: Listener | undefined
   #room: GatewayRoom | undefined
+  #aggregates: AggregateRoom | undefined
+  #store: BusStore | undefined
+  #isKeeping = false
+  #cluster: ClusterRoom | undefined
+  #web: WebRoom | undefined
+  /** As it was read last; `#config` is what the pools have become of it. */
+  #readConfig: BusConfig
+  /** The same with pools that were told to start anew. */
+  #ownConfig: BusConfig
+  /** And with what other nodes have. */
   #config: BusConfig
+  readonly #restarts = new PoolRestarts()
+  readonly #details = new StatusDetails({ status: () => this.#status(), roll: () => this.#daemon.roll() })
   #signals = 0
 
   constructor(options: RunOptions) {
     this.#options = options
-    this.#config = options.config
+    this.#readConfig = this.#ownConfig = this.#config = options.config
     this.#edges = new Edges(options.log)
     this.#ended = new Promise((resolve) => {
       this.#end = resolve
     })
     this.#warden = new Warden({ onTrouble: (message) => options.log.write('warn', message) })
-    this.#launches = new Launches(this.#warden, options.resolveAgent, options.log)
-    this.#daemon = new Daemon(busSpecOf(options.config), {
+    this.#launches = new Launches(this.#warden, options.resolveAgent, options.log, this.#busId)
+    this.#daemon = new Daemon(this.#specOf(options.config), {
       log: options.log,
-      launch: (pool, revision, principal) =>
-        this.#launches.launch(
-          revision,
-          principal === undefined ? {} : this.#admissions?.environmentOf(principal, pool),
-        ),
+      launch: (wanted) => this.#launch(wanted),
       framing: (revision) => this.#launches.framing(revision),
       record: options.record,
       administer: (asked) => void this.#administer(asked),
+      sessionOpened: ({ pool, session }) => this.#cluster?.note(pool, session),
+      locate: (asked) => this.#cluster?.locate(asked),
+      gather: (asked) => this.#cluster?.gather(asked),
+      diagnosed: (worker, line) => this.#details.heard(worker, line),
       stopAccepting: () => void this.#closeDoors(),
       finished: () => this.#end(0),
     })
     this.#daemon.attachAdmissions(this.#reception)
   }
 
+  /** What is told and counted for those who look on is so only where somebody can (contract 8.5, 15.19). */
+  #specOf(config: BusConfig): BusSpec {
+    const { doors, log } = this.#options
+    const hasTraffic = doors.http.some(({ hasConsole }) => hasConsole)
+    return { ...busSpecOf(config, log.isWritten('debug')), hasTraffic, busId: this.#busId }
+  }
+
   async untilEnd(): Promise<number> {
     await this.#adoptAccess(this.#config.access)
     await Promise.all([this.#launches.learn(this.#config), this.#openRoom(this.#config)])
     // Before anybody can know that the bus is there.
-    this.#watchSignals()
+    if (this.#options.embedding === undefined) this.#watchSignals()
     try {
       await this.#openControl()
       await this.#openDoors()
+      await this.#openCluster(this.#config)
       // Nothing runs before all doors are bound (contract 3.1).
       this.#daemon.start()
+      await this.#openSessions(this.#config)
+      await this.#adoptAggregates(this.#config)
       this.#letIn()
+      this.#cluster?.start()
+      this.#options.embedding?.ready(this.#running())
     } catch (error) {
       this.#daemon.apply({ type: 'shutdown', at: 'once' })
       await this.#leave()
@@ -133,20 +187,83 @@ class Run {
     return code
   }
 
-  /** The gateway and the trace store, for a configuration that has use for them. */
+  #launch(wanted: Spawn): ReturnType<Launcher> {
+    const { pool, principal } = wanted
+    const elsewhere = this.#cluster?.launch(wanted)
+    if (elsewhere !== undefined) return elsewhere
+    const own = principal === undefined ? {} : this.#admissions?.environmentOf(principal, pool)
+    const launched = this.#launches.launch(wanted, own)
+    const { embedding } = this.#options
+    if (embedding === undefined) return launched
+    const follow = (end: WorkerEnd): WorkerEnd => followWorker(end, pool, embedding.tell)
+    return launched instanceof Promise ? launched.then((start) => () => follow(start())) : follow(launched)
+  }
+
+  #running(): RunningBus {
+    const info = { door: 'unix', isLocal: true, listener: 'embedded', peer: '' } as const
+    return {
+      addresses: this.#addresses,
+      status: () => this.#status(),
+      reload: () => this.#reloads.ask(),
+      stop: (how) => {
+        if (how === 'gently') return this.#shutDown('stop was asked for')
+        // Nobody is started again while the last ones are ended.
+        this.#daemon.apply({ type: 'shutdown', at: 'once' })
+        this.#end(1)
+      },
+      accept: (stream, pool) => this.#acceptFor(pool)(stream, info),
+    }
+  }
+
+  /** The gateway and the store, for a configuration that has use for them. */
   async #openRoom(config: BusConfig): Promise<void> {
+    await this.#openStore(config)
     if (config.bus.gateway === undefined || config.bus.gateway === 'off' || this.#room !== undefined) return
-    const { openGatewayRoom } = await import('./gateway-room.ts')
+    const { GatewayRoom } = await import('./gateway-room.ts')
     const { log } = this.#options
-    this.#room = await openGatewayRoom({
-      daemon: this.#daemon,
-      launches: this.#launches,
-      config,
-      log,
-      edges: this.#edges,
-      rightsOf: (from) => this.#rightsOf(from),
-    })
+    this.#room = new GatewayRoom(
+      {
+        daemon: this.#daemon,
+        launches: this.#launches,
+        config,
+        log,
+        edges: this.#edges,
+        askNodes: (method, params) => this.#askNodes(method, params),
+        farAgents: () => this.#config.bus.farAgents ?? NO_FAR_AGENTS,
+        rightsOf: (from) => this.#rightsOf(from),
+        environmentOf: (client, pool) => this.#environmentOf(client, pool),
+      },
+      this.#store!.tracing,
+    )
     this.#daemon.attach(this.#room)
+  }
+
+  /** The pools that are made of others; whoever is a member is known to the kernel by now. */
+  async #adoptAggregates(config: BusConfig): Promise<void> {
+    if (config.aggregates.length > 0 && this.#aggregates === undefined) {
+      const { AggregateRoom } = await import('./aggregate-room.ts')
+      const { log } = this.#options
+      const rightsOf = (client: ClientId): Rights | undefined =>
+        this.#config.access === undefined ? undefined : this.#daemon.rightsOf(client)
+      this.#aggregates = new AggregateRoom({ daemon: this.#daemon, log, edges: this.#edges, rightsOf })
+      this.#daemon.attachAggregates(this.#aggregates)
+    }
+    this.#aggregates?.adopt(config)
+  }
+
+  async #openStore(config: BusConfig): Promise<void> {
+    if (this.#store !== undefined || !hasUseForStore(config)) return
+    const { openBusStore } = await import('./bus-store.ts')
+    this.#store = await openBusStore(config, this.#options.log, (event) => this.#daemon.apply(event))
+    if (this.#store.journal !== undefined) this.#daemon.attachJournal(this.#store.journal)
+  }
+
+  /** Where sessions are kept: what time it is, and what was said before. */
+  async #openSessions({ bus }: BusConfig): Promise<void> {
+    if (this.#isKeeping || !bus.pools.some(({ keeping }) => keeping !== undefined)) return
+    this.#isKeeping = true
+    this.#daemon.tellCalendar()
+    await this.#store?.journal?.open()
   }
 
   #rightsOf(from: CallerId): Rights | undefined {
@@ -154,18 +271,43 @@ class Run {
     return this.#daemon.rightsOf(from.client)
   }
 
+  #environmentOf(client: ClientId, pool: PoolId): Readonly<Record<string, string>> {
+    const name = this.#daemon.nameOf(client)
+    return name === undefined ? {} : (this.#admissions?.environmentOf(name, pool) ?? {})
+  }
+
   /** What the bus itself is asked over the wire, by somebody who may (contract 9.6). */
   async #administer(asked: Extract<Action, { do: 'administer' }>): Promise<void> {
     const { client, method } = asked
     try {
       const result =
-        method === 'bus::reload' ? await this.#reloads.ask() : statusFor(this.#status(), this.#daemon.rightsOf(client))
+        method === 'bus::reload'
+          ? await this.#reloads.ask()
+          : statusFor(await this.#details.take(), this.#daemon.rightsOf(client))
       this.#daemon.reply(asked, `"result":${JSON.stringify(result)}`)
     } catch (error) {
       const message = error instanceof ControlError ? error.message : 'the bus could not do this; its log says why'
       if (!(error instanceof ControlError)) this.#edges.report('a method of the bus', error)
       this.#daemon.reply(asked, `"error":${JSON.stringify({ code: CODE.internalError, message })}`)
     }
+  }
+
+  /** Only a node of many loads what that needs. */
+  async #openCluster(config: BusConfig): Promise<void> {
+    if (config.cluster === undefined) return
+    const { ClusterRoom } = await import('./cluster-room.ts')
+    this.#cluster = new ClusterRoom(config, {
+      daemon: this.#daemon,
+      log: this.#options.log,
+      busId: this.#busId,
+      reception: () => this.#reception,
+      changed: () => this.#adopt(this.#ownConfig),
+      tellTrace: async (traceId) => {
+        const document = await this.#room?.ownTrace(traceId)
+        return document === undefined ? undefined : JSON.stringify(document)
+      },
+    })
+    await this.#cluster.prepare()
   }
 
   async #openDoors(): Promise<void> {
@@ -177,6 +319,7 @@ class Run {
     for (const { host, port, pool } of doors.tcp) {
       this.#listeners.push(await listenTcp({ host, port }, tcp, this.#acceptFor(pool)))
     }
+    for (const http of doors.http) await (await this.#openWeb(tcp.allowUnauthenticated)).openDoor(http)
     const onExchanged = (message: string): void => log.write('info', message)
     for (const { host, port, pool, ...files } of doors.tls) {
       const { listenTls } = await import('../../transports/tls.ts')
@@ -185,24 +328,66 @@ class Run {
     }
   }
 
+  /** Only a bus with a web door loads what that needs. */
+  async #openWeb(allowUnauthenticated: boolean): Promise<WebRoom> {
+    if (this.#web !== undefined) return this.#web
+    const { WebRoom } = await import('./web-room.ts')
+    const { log, doors } = this.#options
+    this.#web = new WebRoom({
+      busId: this.#busId,
+      daemon: this.#daemon,
+      log,
+      edges: this.#edges,
+      allowUnauthenticated,
+      inTime: (socket, take) => this.#inTime(socket, take),
+      config: () => this.#listedConfig,
+      pools: () => this.#config.bus.pools,
+      reception: () => this.#reception,
+      status: () => this.#details.withLastLines(this.#status()),
+      reload: () => this.#reloads.ask(),
+      certificates: () => [...doors.tls, ...doors.http].flatMap(({ cert }) => (cert === undefined ? [] : [cert])),
+      traces: (identity) => this.#room?.tracesFor(identity),
+      followTraces: (changed) => this.#room?.followTraces(changed) ?? (() => {}),
+    })
+    return this.#web
+  }
+
   /** The workers have been started: whoever has come meanwhile is taken, and the bus is ready. */
   #letIn(): void {
     const { stdio } = this.#options.doors
     const early = this.#early ?? []
     this.#early = undefined
     for (const take of early) take()
-    this.#announce([...this.#listeners.map(({ address }) => address), ...(stdio ? ['stdio'] : [])])
-    if (stdio) this.#listeners.push(openStdio(this.#acceptFor(undefined)))
+    this.#announce([...this.#addresses, ...(stdio ? ['stdio'] : [])])
+    if (stdio) this.#listeners.push(openStdio(this.#acceptFor(undefined), stdioStreams()))
+  }
+
+  get #addresses(): readonly string[] {
+    return [...this.#listeners, ...(this.#web?.doors ?? [])].map(({ address }) => address)
   }
 
   #announce(addresses: readonly string[]): void {
     const control = this.#control?.address.replace(/^unix:/, '')
-    if (control !== undefined) writeRecord({ pid: process.pid, control, addresses, config: this.#config.file })
+    const { log, background, embedding } = this.#options
+    const about = { ...(log.file === undefined ? {} : { log: log.file }), ...(background && { started: background }) }
+    // The record bears the number of the process, which may have several buses inside.
+    if (control !== undefined && embedding === undefined)
+      this.#leaveRecord({ pid: process.pid, control, addresses, config: this.#config.file, ...about })
     this.#options.log.write('info', 'ready', {
       addresses,
       pid: process.pid,
       ...(control === undefined ? {} : { control }),
     })
+  }
+
+  /** Without it the bus serves all the same, and is found by whoever says where its control socket is. */
+  #leaveRecord(record: RunRecord): void {
+    try {
+      writeRecord(record)
+    } catch (error) {
+      const { message } = error as Error
+      this.#options.log.write('warn', `other commands need --control ${record.control} to find this bus: ${message}`)
+    }
   }
 
   #acceptFor(pool: PoolId | undefined): (socket: Duplex, info: ConnectionInfo) => void {
@@ -211,17 +396,24 @@ class Run {
         const isTaken = this.#edges.guard('a door', () => this.#take(socket, info, pool), false)
         if (!isTaken) socket.destroy()
       }
-      if (this.#early === undefined) return take()
-      // Until it is taken nobody listens to what goes wrong with it.
-      socket.on('error', () => socket.destroy())
-      this.#early.push(take)
+      this.#inTime(socket, take)
     }
+  }
+
+  /** Nobody is taken before the workers have been started. */
+  #inTime(socket: Duplex, take: () => void): void {
+    if (this.#early === undefined) return take()
+    // Until it is taken nobody listens to what goes wrong with it.
+    socket.on('error', () => socket.destroy())
+    this.#early.push(take)
   }
 
   #take(socket: Duplex, info: ConnectionInfo, pool: PoolId | undefined): true {
     const { door, isLocal } = info
     const entrance = { door, isLocal, ...this.#reception.receive(info) }
     this.#daemon.accept(socket, entrance, pool, (client) => this.#reception.opened(client, info))
+    const { embedding } = this.#options
+    if (embedding !== undefined) followClient(socket, info, embedding.tell)
     return true
   }
 
@@ -234,6 +426,7 @@ class Run {
       this.#control = await listenUnix(asked, accept)
       return
     }
+    if (this.#options.embedding !== undefined) return
     try {
       ensureRunDirectory()
       await sweepStale()
@@ -245,14 +438,59 @@ class Run {
 
   #methods(): ControlMethods {
     return {
-      status: () => this.#status(),
+      status: ({ params }) => this.#details.take({ mayWait: params['wait'] === true }),
       reload: () => this.#reloads.ask(),
+      cluster: () => this.#clusterStatus(),
+      console: ({ params }) => this.#consoleLink(params['role']),
+      ...administrationMethods(this.#administered()),
       ...(this.#room?.controlMethods() ?? NO_TRACES),
+      ...this.#traceOfNodes(),
     }
   }
 
+  /** Of a node, a trace is that of all of them (contract 14.10). */
+  #traceOfNodes(): ControlMethods {
+    if (this.#cluster === undefined) return {}
+    const alone = this.#room?.controlMethods() ?? NO_TRACES
+    const ask = (method: 'get' | 'export'): ControlMethods[string] => {
+      const name = `traces.${method}`
+      return async (call) => {
+        const text = await this.#askNodes(method, call.params)
+        return text === undefined ? alone[name]!(call) : new JsonText(text)
+      }
+    }
+    return { 'traces.get': ask('get'), 'traces.export': ask('export') }
+  }
+
+  async #askNodes(method: string, params: unknown): Promise<string | undefined> {
+    const cluster = this.#cluster
+    if (cluster === undefined) return undefined
+    const { payloads = false, compat = false } = this.#config.aio.otlp ?? {}
+    const nodes = {
+      node: this.#config.cluster!.node,
+      otlp: { version: VERSION, payloads, compat },
+      own: async (traceId: string, scope: object) => this.#room?.ownTrace(traceId, scope),
+      others: (traceId: string) => cluster.tracesOf(traceId),
+    }
+    return askNodes(nodes, method, params)
+  }
+
+  #clusterStatus(): ClusterStatus {
+    if (this.#cluster !== undefined) return this.#cluster.status
+    throw new ControlError('this bus is alone: its configuration has no "cluster"')
+  }
+
+  /** A link to the console for whoever can open the control socket (contract 15.2). */
+  #consoleLink(name: unknown): { readonly url: string } {
+    const role = name === undefined ? 'admin' : (['admin', 'observer'] as const).find((each) => each === name)
+    if (role === undefined) throw new ControlError('role is admin or observer')
+    const url = this.#web?.consoleLink(role)
+    if (url !== undefined) return { url }
+    throw new ControlError('this bus has no web door with a console: start it with --http 127.0.0.1:8080')
+  }
+
   #status(): Status {
-    const { workers, ...bus } = this.#daemon.snapshot()
+    const { workers, kept_sessions: _kept, ...bus } = this.#daemon.snapshot()
     return {
       ...bus,
       workers: workers.map(statusOf),
@@ -260,8 +498,8 @@ class Run {
       pid: process.pid,
       version: VERSION,
       uptime_sec: Math.round(performance.now() - this.#startedAtMs) / 1000,
-      rss_bytes: process.memoryUsage.rss(),
-      addresses: this.#listeners.map(({ address }) => address),
+      rss_bytes: ownMemoryBytes(),
+      addresses: this.#addresses,
       config: this.#config.file,
     }
   }
@@ -272,25 +510,49 @@ class Run {
     const refused = {
       ...this.#daemon.snapshot().refused,
       ...Object.fromEntries(this.#room?.refused ?? []),
+      ...Object.fromEntries(this.#aggregates?.refused ?? []),
+      ...Object.fromEntries(this.#web?.refusedByReason ?? []),
       ...(failures === 0 ? {} : { internal_error: failures }),
     }
+    const { kept_sessions: kept } = this.#daemon.snapshot()
+    const sessions = kept === undefined ? {} : { kept_sessions: { ...this.#journalStatus(), ...kept } }
     const access = this.#admissions === undefined ? {} : { access: this.#admissions.status }
-    return { refused, ...access, ...(this.#room === undefined ? {} : { traces: this.#room.status() }) }
+    const aggregates = this.#aggregates === undefined ? {} : { aggregates: this.#aggregates.status }
+    return {
+      refused,
+      ...access,
+      ...sessions,
+      ...aggregates,
+      ...(this.#cluster === undefined ? {} : { cluster: this.#cluster.figures }),
+      ...(this.#room === undefined ? {} : { traces: this.#room.status() }),
+    }
+  }
+
+  #journalStatus(): { readonly state: string; readonly dropped: number } {
+    return this.#store?.journal?.status() ?? { state: 'memory', dropped: 0 }
   }
 
   /** Contract 7.5: all or nothing; what cannot change while the bus runs is refused. One at a time. */
   async #reload(): Promise<Reloaded> {
     // Whoever has put the old file aside wants that too where the configuration is refused (contract 9.23).
     this.#admissions?.reopenAudit()
-    const reading = await readConfig(this.#config.file)
+    const { embedding } = this.#options
+    const reading = await (embedding === undefined ? readConfig(this.#config.file) : embedding.read())
     if (!reading.ok) {
       this.#options.log.write('error', 'reload refused: the configuration has problems, the old one stays')
-      throw new ControlError(`the configuration has problems, the old one stays:\n${formatProblems(reading.problems)}`)
+      const problems = formatProblems(reading.problems)
+      throw new ControlError(`the configuration has problems, the old one stays:\n${problems}`, MISTAKE)
     }
-    const { config } = reading
+    const config = this.#restarts.applyTo(reading.config)
     if (JSON.stringify(config.listen) !== JSON.stringify(this.#config.listen)) {
       this.#options.log.write('error', 'reload refused: listen has changed, which needs a restart')
       throw new ControlError('listen has changed: restart the bus for that; the old configuration stays')
+    }
+    if (!isSameNode(config.cluster, this.#config.cluster)) {
+      this.#options.log.write('error', 'reload refused: cluster has changed, which needs a restart')
+      throw new ControlError(
+        'cluster has changed, and not only export and import: restart the bus for that; the old configuration stays',
+      )
     }
     if (config.access !== undefined && this.#options.recordsPayloads) {
       this.#options.log.write('error', 'reload refused: access and --record-payloads exclude each other')
@@ -299,11 +561,52 @@ class Run {
     await this.#learn(config)
     await this.#openRoom(config)
     await this.#reloadAccess(config.access)
+    const changes = changesBetween(this.#ownConfig, config)
+    this.#readConfig = reading.config
+    this.#adopt(config)
+    await this.#adoptAggregates(config)
+    await this.#openSessions(config)
+    const changed = [...changes.pools.map(describeChange), ...changes.keys.map((key) => `changed ${key}`)]
+    this.#options.log.write('info', 'configuration reloaded', { config: config.file, changed })
+    return { reloaded: true, pools: config.bus.pools.map(({ id }) => id), changes }
+  }
+
+  /** What was read, with the pools of other nodes; no list names their places (contract 14.2). */
+  get #listedConfig(): BusConfig {
+    if (this.#cluster === undefined) return this.#readConfig
+    const pools = this.#config.bus.pools.filter(({ placeOf }) => placeOf === undefined)
+    return { ...this.#readConfig, bus: { ...this.#readConfig.bus, pools } }
+  }
+
+  #adopt(own: BusConfig): void {
+    this.#ownConfig = own
+    this.#cluster?.adopt(own)
+    const config = this.#cluster?.withImports(own) ?? own
     this.#config = config
-    this.#room?.adopt(config)
-    this.#daemon.apply({ type: 'reload', spec: busSpecOf(config) })
-    this.#options.log.write('info', 'configuration reloaded', { config: config.file })
-    return { reloaded: true, pools: config.bus.pools.map(({ id }) => id) }
+    this.#room?.adopt(own)
+    this.#daemon.apply({ type: 'reload', spec: this.#specOf(config) })
+  }
+
+  /** What one that has changed gets, a pool gets that is to start anew: new workers, and the old ones retire. */
+  async #restart(pool: PoolId, isAtOnce: boolean): Promise<{ workers: number; retiring: number }> {
+    this.#restarts.count(pool)
+    const config = this.#restarts.applyTo(this.#readConfig)
+    await this.#learn(config)
+    this.#options.log.write('info', 'pool restarts, as it was told to', { pool })
+    this.#adopt(config)
+    if (isAtOnce) this.#daemon.endRetiring(pool)
+    const own = this.#daemon.snapshot().workers.filter((worker) => worker.pool === pool)
+    const retiring = own.filter(({ state }) => state === 'retiring').length
+    return { workers: own.filter(({ state }) => state === 'starting' || state === 'ready').length, retiring }
+  }
+
+  #administered(): Administered {
+    return {
+      log: this.#options.log,
+      pools: () => this.#config.bus.pools.map(({ id }) => id),
+      stop: (isAtOnce) => (isAtOnce ? this.#end(1) : this.#shutDown('stop was asked for')),
+      restart: (pool, isAtOnce) => this.#restart(pool, isAtOnce),
+    }
   }
 
   /** Where nobody has been asked so far nothing of it is loaded; from then on it stays. */
@@ -321,7 +624,10 @@ class Run {
     const { Admissions } = await import('./admissions.ts')
     return new Admissions({
       log: this.#options.log,
-      tell: (event) => this.#daemon.apply(event),
+      tell: (event) => {
+        this.#daemon.apply(event)
+        if (event.type === 'rights-changed') this.#aggregates?.rightsChanged()
+      },
       drop: (client) => this.#daemon.drop(client),
       allowUnauthenticated: this.#options.doors.allowUnauthenticated,
       isStdoutTaken: this.#options.doors.stdio,
@@ -334,7 +640,7 @@ class Run {
     } catch (error) {
       this.#options.log.write('error', 'reload refused: the access file has problems, the old one stays')
       this.#admissions?.reloaded('refused')
-      throw new ControlError((error as Error).message)
+      throw new ControlError((error as Error).message, MISTAKE)
     }
     this.#admissions?.reloaded('ok')
   }
@@ -359,41 +665,67 @@ class Run {
 
   #signalled(signal: string): void {
     this.#signals++
-    if (this.#signals === 1) {
-      this.#options.log.write('info', `${signal}: a second one ends everything at once`)
-      return this.#daemon.apply({ type: 'shutdown', at: 'leisure' })
-    }
+    if (this.#signals === 1) return this.#shutDown(`${signal}: a second one ends everything at once`)
     this.#end(1)
   }
 
+  #shutDown(why: string): void {
+    this.#options.log.write('info', why)
+    this.#cluster?.leave()
+    this.#daemon.apply({ type: 'shutdown', at: 'leisure' })
+  }
+
   async #closeDoors(): Promise<void> {
+    this.#web?.shutDown()
     await Promise.all(this.#listeners.map((listener) => listener.close()))
   }
 
   /** Nothing of ours stays: no process, no socket file, no record. */
   async #leave(): Promise<void> {
     await this.#daemon.killAll()
+    await this.#cluster?.close()
     await this.#closeDoors()
+    this.#aggregates?.close()
+    await this.#web?.close()
     await this.#room?.close()
+    await this.#store?.close()
     await this.#admissions?.close()
     await this.#control?.close()
-    removeRecord(process.pid)
+    if (this.#options.embedding === undefined) removeRecord(process.pid)
     await this.#daemon.close()
     this.#warden.close()
   }
 }
 
+/** A node takes up what it exports and imports, and nothing else, while it runs (contract 14.1). */
+function isSameNode(one: ClusterConfig | undefined, other: ClusterConfig | undefined): boolean {
+  const fixed = (config: ClusterConfig | undefined): unknown => config && { ...config, exports: [], imports: [] }
+  return isDeepStrictEqual(fixed(one), fixed(other))
+}
+
+/** Traces or what is said in sessions are to be kept; what that takes is loaded only then. */
+function hasUseForStore({ bus: { gateway, pools } }: BusConfig): boolean {
+  return (gateway !== undefined && gateway !== 'off') || pools.some(({ keeping }) => keeping?.isJournaled === true)
+}
+
 /** An observer sees its pools, and nothing of other callers or of this machine. */
 function statusFor(status: Status, rights: Rights | undefined): Partial<Status> {
   if (rights === undefined || rights.role === 'admin') return status
-  const { config: _config, principals: _principals, access: _access, pid: _pid, ...shown } = status
+  const { config: _config, principals: _principals, access: _access, pid: _pid, ...known } = status
+  const { client_list: _clients, session_list: _sessions, ...shown } = known
   const workers = status.workers
     .filter(({ pool }) => mayUsePool(rights, pool))
-    .map((worker) => ({ ...worker, pid: null }))
-  return { ...shown, workers }
+    .map(({ last_stderr: _said, address: _address, ...worker }) => ({ ...worker, pid: null }))
+  const pools = (status.pools ?? []).filter(({ id }) => mayUsePool(rights, id))
+  return { ...shown, workers, pools }
 }
 
-/** Only a worker that is a process has a pid. */
+/** Only a worker that is a process has a pid; one that is elsewhere has an address. */
 function statusOf({ facts, ...worker }: WorkerSnapshot): WorkerStatus {
-  return { ...worker, pid: typeof facts['pid'] === 'number' ? facts['pid'] : null }
+  const { pid, address } = facts
+  return {
+    ...worker,
+    pid: typeof pid === 'number' ? pid : null,
+    ...(typeof address === 'string' ? { address } : {}),
+  }
 }

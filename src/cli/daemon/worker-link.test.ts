@@ -29,7 +29,7 @@ async function start(script = SCRIPT): Promise<{ link: WorkerLink; said: () => s
   }
   const env = { PATH: '/usr/bin:/bin' }
   process = spawnWorker({ command: '/bin/sh', args: ['-c', script], env, cwd: '/' })
-  const link = new WorkerLink(1 as WorkerId, 1, process, note)
+  const link = new WorkerLink({ worker: 1 as WorkerId, generation: 1 }, process, note)
   await ready
   return { link, said: () => said, silent }
 }
@@ -65,7 +65,7 @@ test('8.3 lines that cost much are told in small portions, so that the others ha
       portions.push(event.bytes.length)
       for (const endMs = performance.now() + 2; performance.now() < endMs; );
     }
-    new WorkerLink(1 as WorkerId, 1, process, hear)
+    new WorkerLink({ worker: 1 as WorkerId, generation: 1 }, process, hear)
   })
   expect(said.split('\n').length).toBe(20_001)
   // The end of the stream may bring the rest at once.

@@ -60,7 +60,14 @@ const DECISIONS: Described = {
   log: ({ level, text }: Extract<Action, { do: 'log' }>) => `${level} ${text}`,
   call: ({ from, bytes }: Extract<Action, { do: 'call' }>, hasPayloads) =>
     `${spell(from)} ${bytes.length} bytes${hasPayloads ? ` ${hashOf([bytes])}` : ''}`,
+  aggregate: ({ client, pool, bytes, row }: Extract<Action, { do: 'aggregate' }>, hasPayloads) =>
+    `${client} ${pool} ${row} ${bytes.length} bytes${hasPayloads ? ` ${hashOf([bytes])}` : ''}`,
+  said: ({ client, bytes }: Extract<Action, { do: 'said' }>, hasPayloads) =>
+    `${client} ${bytes.length} bytes${hasPayloads ? ` ${hashOf([bytes])}` : ''}`,
   observed: () => '',
+  // What was said is no decision, and not in a recording without payloads.
+  journal: ({ what }: Extract<Action, { do: 'journal' }>) =>
+    `${what.order}${'seq' in what ? ` ${what.seq} ${what.bytes.length} bytes` : ''}`,
   // No credential is in a recording (contract 9.15).
   judge: ({ client, token }: Extract<Action, { do: 'judge' }>) => `${client}${token === undefined ? '' : ' a token'}`,
   audit: ({ event, client, pool, method, outcome }: Extract<Action, { do: 'audit' }>) =>
