@@ -1,8 +1,8 @@
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
-/** The longest file runs beside all others instead of after them. */
-const LONGEST = /test\/fuzz\/million\.test\.ts$/
+/** The longest files run beside all others instead of after them. */
+const LONGEST = /test\/(?:fuzz\/every-target|browser\/tools|docs\/blocks)\.test\.ts$/
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -20,7 +20,8 @@ export default defineConfig({
     testTimeout: 20_000,
     hookTimeout: 20_000,
     pool: 'forks',
-    maxWorkers: 2,
+    // Most of a test is waiting for processes.
+    maxWorkers: 3,
     sequence: { sequencer: LongestFirst },
   },
 })

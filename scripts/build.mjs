@@ -1,21 +1,24 @@
 /**
- * Compiles src/ to dist/, takes into it the few modules of the schema library that are used, marks the programs executable
- * and writes the JSON Schema for editors; skips when nothing has changed.
+ * Compiles src/ to dist/, takes in the packages that are not installed beside it, bundles the programs and marks them
+ * executable, and writes the JSON Schema for editors and the manual page; skips when nothing has changed.
  */
-import { spawnSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { writeConfigType } from './config-type.mjs'
+import { buildConsole } from './console.mjs'
+import { keepPublicDeclarations } from './declarations.mjs'
+import { bundlePrograms } from './programs.mjs'
+import { takeInPackages } from './vendor.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const stamp = `${root}/dist/.built`
 
-const sources = [
-  ...readdirSync(`${root}/src`, { recursive: true }).map((name) => `${root}/src/${name}`),
-  `${root}/tsconfig.json`,
-  `${root}/tsconfig.build.json`,
-  `${root}/package.json`,
-]
-const newest = Math.max(...sources.map((path) => statSync(path).mtimeMs))
+const filesOf = (folder) => readdirSync(`${root}/${folder}`, { recursive: true }).map((name) => `${folder}/${name}`)
+const sources = [...filesOf('src'), ...filesOf('scripts'), 'tsconfig.json', 'tsconfig.build.json', 'package.json']
+// What was installed anew is taken in anew.
+sources.push('node_modules/.package-lock.json')
+const newest = Math.max(...sources.map((path) => statSync(`${root}/${path}`).mtimeMs))
 if (existsSync(stamp) && statSync(stamp).mtimeMs > newest) process.exit(0)
 
 rmSync(`${root}/dist`, { recursive: true, force: true })
@@ -29,29 +32,18 @@ const { status } = spawnSync(
 )
 if (status !== 0) process.exit(status ?? 1)
 
-// As a whole the schema library costs every bus 9 MB and 40 ms, mostly for messages in other languages.
-const { rolldown } = await import('rolldown')
-const modules = readdirSync(`${root}/dist`, { recursive: true }).filter((name) => name.endsWith('.js'))
-const bundle = await rolldown({
-  cwd: root,
-  platform: 'node',
-  input: Object.fromEntries(modules.map((name) => [name.slice(0, -'.js'.length), `${root}/dist/${name}`])),
-  external: (id) => id !== 'zod' && !/^[./]/.test(id),
-})
-await bundle.write({
-  dir: `${root}/dist`,
-  format: 'esm',
-  preserveModules: true,
-  preserveModulesRoot: `${root}/dist`,
-  entryFileNames: ({ name }) => `${name.replace('node_modules/', 'vendor/')}.js`,
-})
+await takeInPackages(root)
+await bundlePrograms(root)
+await buildConsole(root)
 
 for (const program of ['cli/main.js', 'agents/openai/main.js', 'agents/echo/main.js']) {
-  if (existsSync(`${root}/dist/${program}`)) chmodSync(`${root}/dist/${program}`, 0o755)
+  chmodSync(`${root}/dist/${program}`, 0o755)
 }
-if (existsSync(`${root}/dist/config/json-schema.js`)) {
-  const { jsonSchema } = await import(`${root}/dist/config/json-schema.js`)
-  mkdirSync(`${root}/schema`, { recursive: true })
-  writeFileSync(`${root}/schema/stdio-bus.schema.json`, `${JSON.stringify(jsonSchema(), null, 2)}\n`)
-}
+const { jsonSchema } = await import(`${root}/dist/config/json-schema.js`)
+mkdirSync(`${root}/schema`, { recursive: true })
+writeFileSync(`${root}/schema/stdio-bus.schema.json`, `${JSON.stringify(jsonSchema(), null, 2)}\n`)
+writeConfigType(root, jsonSchema())
+keepPublicDeclarations(root)
+mkdirSync(`${root}/dist/man`)
+writeFileSync(`${root}/dist/man/stdio-bus.1`, execFileSync(process.execPath, [`${root}/dist/cli/main.js`, 'manual']))
 writeFileSync(stamp, '')

@@ -1,6 +1,7 @@
 /**
  * Installs the dependencies when they are missing or older than the lock file, and does nothing otherwise.
- * It lets the two commands of the README work on a fresh clone.
+ * It lets the two commands of the README work on a fresh clone, and npm itself before it packs or links one. No script of
+ * a dependency is run: none needs one.
  */
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, statSync } from 'node:fs'
@@ -20,9 +21,7 @@ if (existsSync(installed) && statSync(installed).mtimeMs >= statSync(`${root}/pa
   process.exit(0)
 
 console.error('Installing dependencies (once) ...')
-// Not `npm ci`: it refuses a lock file that leaves out the builds of a package for other platforms. The versions are the
-// lock's all the same, and the lock stays as it is.
-const { status } = spawnSync('npm', ['install', '--no-save', '--no-audit', '--no-fund', '--loglevel=error'], {
+const { status } = spawnSync('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'], {
   cwd: root,
   stdio: ['ignore', 2, 2],
 })

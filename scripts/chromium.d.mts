@@ -1,0 +1,3 @@
+export function findChromium(): Promise<
+  { readonly executablePath: string; readonly args: string[] } | { readonly missing: string }
+>
