@@ -19,7 +19,13 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const KERNEL = 'src/kernel'
 const HUNT = fileURLToPath(new URL('../simulation/hunt.mjs', import.meta.url))
 /** The tests that drive the kernel in their own process. */
-const UNIT_TESTS = ['src/kernel', 'test/conformance/long-clocks.test.ts']
+const UNIT_TESTS = [
+  'src/kernel',
+  'test/conformance/long-clocks.test.ts',
+  ...['bounds', 'coming-back', 'keeping', 'several', 'seam.property'].map((name) => `test/sessions/${name}.test.ts`),
+]
+/** The kinds of worlds that are looked through (`hunt.mjs`). */
+const WORLDS = ['kernel', 'kept']
 const SHORT = { seeds: 20, timeoutMs: 60_000 }
 const LONG = { seeds: 150, timeoutMs: 240_000 }
 const EVENTS = 600
@@ -139,8 +145,16 @@ function strip(file, text) {
 }
 
 /** What the simulator found; undefined: nothing. */
-async function hunt(built, { seeds, timeoutMs }) {
-  const { code, output, isLate } = await run([HUNT, built, String(seeds), String(EVENTS)], ROOT, timeoutMs)
+async function hunt(built, extent) {
+  for (const world of WORLDS) {
+    const found = await huntIn(world, built, extent)
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+async function huntIn(world, built, { seeds, timeoutMs }) {
+  const { code, output, isLate } = await run([HUNT, built, String(seeds), String(EVENTS), world], ROOT, timeoutMs)
   if (isLate) return 'the kernel hangs'
   return code === 0 ? JSON.parse(output).what : 'the kernel crashes'
 }

@@ -95,8 +95,8 @@ export const KERNEL_ROUTING = [
     '6.3',
     'pools',
     'kernel/inbound.ts',
-    'const pool = known?.pool ?? this.poolChoice.choose(route)',
-    'const pool = this.poolChoice.choose(route) ?? known?.pool',
+    'const pool = known?.pool ?? meant ?? this.poolChoice.choose(route)',
+    'const pool = meant ?? this.poolChoice.choose(route) ?? known?.pool',
     'a pool field moves a session',
   ),
   row(
@@ -143,8 +143,8 @@ export const KERNEL_ROUTING = [
     '7.3',
     'failure-recovery',
     'kernel/outbound.ts',
-    "if (reader === undefined) core.drop('late_answer')",
-    'if (reader === undefined) {}',
+    "else if (reader === undefined && request.kept === undefined) core.drop('late_answer')",
+    '',
     'late answers are not counted',
   ),
   row(

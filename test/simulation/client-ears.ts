@@ -74,7 +74,7 @@ function hearAnswer(client: SimClient, line: WorkerLine, text: string): void {
     expect(client, text, line.render(idRaw, request.isAliased ? request.idRaw : line.innerRaw))
   } else hearList(client, request, line, text)
   client.settleRequest(request)
-  if (line.announces !== undefined) client.sessions.push(line.announces)
+  if (line.announces !== undefined) client.learnSession(line.announces, line)
   if (line.method === 'initialize') noteRevision(client, text)
   if (line.about !== undefined) client.tasks.push(line.about)
 }

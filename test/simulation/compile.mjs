@@ -10,11 +10,20 @@ import { fileURLToPath } from 'node:url'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const TSC = join(ROOT, 'node_modules/typescript/bin/tsc')
-const FOLDERS = ['src/wire', 'src/kernel', 'src/dialects', 'src/aio', 'test/simulation']
-/** What joins the gateway to the kernel. */
-const FILES = ['bus-clock', 'gateway-port', 'internal-client', 'odd-ids', 'port-exchange'].map(
-  (name) => `src/cli/daemon/${name}.ts`,
-)
+const FOLDERS = ['src/wire', 'src/kernel', 'src/dialects', 'src/aio', 'src/cluster', 'test/simulation']
+/** What joins the gateway, and other nodes, to the kernel. */
+const FILES = [
+  'bus-clock',
+  'gateway-port',
+  'imports',
+  'internal-client',
+  'odd-ids',
+  'open-doors',
+  'port-exchange',
+  'stream-client',
+  'stream-worker',
+  'written-lines',
+].map((name) => `src/cli/daemon/${name}.ts`)
 FILES.push('src/cli/version.ts')
 
 /** A folder for one run; it is gone when the process is. */

@@ -55,6 +55,9 @@ export class Desk {
       {
         apply: (event) => this.#tell(event),
         openInternal: (pool, { prefer }, listener) => this.#openInternal(pool, prefer, listener),
+        openDelegate: () => {
+          throw new Error('no agent of this world has sessions')
+        },
         room: () => undefined,
         workersOf: (pool) => world.workers.filter((worker) => worker.pool === pool && worker.isAlive).length,
       },
@@ -69,6 +72,9 @@ export class Desk {
       traces: this.#makeSink(),
       ids: makeIds(),
       queries: this.#makeQueries(),
+      openUpstream: async () => {
+        throw new Error('no agent of this world is at a URL')
+      },
       spawnOneshot: () => {
         throw new Error('no agent of this world is one-shot')
       },

@@ -1,7 +1,8 @@
 /**
  * Whether those who are closed because the bus retains too much are those who hold most (contract 8.3).
  *
- * The bus says in its log whom it closes for that; what everybody held before the event is counted here.
+ * The bus says in its log whom it closes for that; what everybody held before and after the event is counted here. What is
+ * read in an event is gone before the event is judged, so only who held more all the time was to be closed first.
  */
 import type { Core } from '../../src/kernel/core.ts'
 import type { Action } from '../../src/kernel/events.ts'
@@ -35,8 +36,8 @@ export class Holders {
   #demandLargest(key: string, before: ReadonlyMap<string, number>): void {
     const closed = before.get(key)
     if (closed === undefined) return
-    for (const other of this.#bytes.keys()) {
-      const bytes = before.get(other) ?? 0
+    for (const [other, after] of this.#bytes) {
+      const bytes = Math.min(before.get(other) ?? 0, after)
       demand(
         bytes <= closed * 1.5 + SLACK_BYTES,
         'justified',

@@ -5,6 +5,7 @@
 import type { Core } from '../../src/kernel/core.ts'
 import type { Gate } from '../../src/kernel/gate.ts'
 import type { Client, Peer, Worker } from '../../src/kernel/peers.ts'
+import { taskClientOf } from '../../src/kernel/tasks.ts'
 import type { WorkerId } from '../../src/kernel/vocabulary.ts'
 import type { WaitingLine } from '../../src/kernel/waiting.ts'
 import { demand } from './violation.ts'
@@ -159,7 +160,9 @@ function inspectWorker(core: Core, worker: Worker): void {
   for (const bond of worker.bonds)
     demand(isHere(bond.client), 'tables tidy', () => `${at()} has a bond with a client that is gone`)
   demand(isHere(worker.holder), 'tables tidy', () => `${at()} is held by a client that is gone`)
-  for (const table of [worker.tasks, worker.elicitations, worker.servers])
+  for (const taskId of worker.tasks.keys())
+    demand(isHere(taskClientOf(worker, taskId)), 'tables tidy', () => `${at()} has a task of a client that is gone`)
+  for (const table of [worker.elicitations, worker.servers])
     for (const owner of table.values())
       demand(isHere(owner), 'tables tidy', () => `${at()} remembers a client that is gone`)
   for (const subscribers of worker.subscriptions.values())

@@ -14,9 +14,14 @@ export const PLANTS_OF_RIGHTS = [
     "row.rights.role === 'observer' || !row.mayUse(pool)",
     "row.rights.role === 'observer'",
   ),
-  plant('what is denied is allowed', 'rights.ts', '!(tools.deny ?? []).some(isMeant) && ', ''),
+  plant('what is denied is allowed', 'rights.ts', '!deny.some(isMeant) && ', ''),
   plant('a pattern with a pool means no tool', 'rights.ts', "pattern.includes('::') ?", 'pattern === "" ?'),
-  plant('a tool named twice is the last one', 'permission.ts', 'if (name !== undefined || typeof', 'if (typeof'),
+  plant(
+    'a tool named twice is the last one',
+    'permission.ts',
+    'return line.isRepeated(FIELD.name) ? undefined :',
+    'return',
+  ),
   plant(
     'a later page of a list shows all tools',
     'permission.ts',
@@ -27,8 +32,8 @@ export const PLANTS_OF_RIGHTS = [
   plant(
     'narrowed rights hold for new connections only',
     'admission.ts',
-    '    row.adopt(rights)\n    for (const client of row.clients)',
-    '    for (const client of row.clients)',
+    '    row.adopt(rights, this.#board.core.nowMs)\n    for (const pool',
+    '    for (const pool',
   ),
   plant(
     'a fresh credential forgets its principal',

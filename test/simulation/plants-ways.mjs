@@ -89,8 +89,8 @@ export const PLANTS_OF_WAYS = [
   plant(
     'a question is settled by every answer',
     'router.ts',
-    '    core.owed.settleQuestion(question)\n    observation.settled(question, line)',
-    '    observation.settled(question, line)',
+    '    core.owed.settleQuestion(question)\n    if (question.asked',
+    '    if (question.asked',
   ),
   plant(
     'a final reply of the gateway settles nothing',

@@ -1,9 +1,11 @@
 /**
- * Bugs to be planted in a copy of the kernel or of the gateway, one at a time; each breaks one promise of the contract.
+ * Bugs to be planted in a copy of the kernel, the gateway or the cluster, one at a time; each breaks one promise of the contract.
  *
- * Files are named as from the kernel; `find` stands exactly once in its file. When the kernel changes and a line is gone,
+ * Files are named as from the kernel; `find` stands exactly once in its file; `world` says where it is looked for. When the kernel changes and a line is gone,
  * plant the same bug in the new one.
  */
+import { PLANTS_OF_CLUSTERS } from './plants-cluster.mjs'
+import { PLANTS_OF_KEPT } from './plants-kept.mjs'
 import { PLANTS_OF_LIVES } from './plants-lives.mjs'
 import { PLANTS_OF_RIGHTS } from './plants-rights.mjs'
 import { PLANTS_OF_WAYS } from './plants-ways.mjs'
@@ -90,7 +92,7 @@ const FIRST_PLANTS = [
   {
     name: 'the session of a client that has gone stays at its worker',
     file: 'sessions.ts',
-    find: 'if (driver !== undefined) driver.lost = ownSet(driver.lost).add(session.id)',
+    find: 'if (sessions.get(session.idAtWorker) === session) sessions.delete(session.idAtWorker)',
     replace: '',
   },
   {
@@ -102,8 +104,8 @@ const FIRST_PLANTS = [
   {
     name: 'a client that goes leaves questions behind',
     file: 'departures.ts',
-    find: '    if (!isSettled) this.#cancelTurns(client)\n    this.refuseQuestionsOf(client)',
-    replace: '    if (!isSettled) this.#cancelTurns(client)',
+    find: '    this.refuseQuestionsOf(client)\n    for (let request',
+    replace: '    for (let request',
   },
   {
     name: 'the end of the bus forgets who waits for a worker',
@@ -210,7 +212,7 @@ const FIRST_PLANTS = [
   {
     name: 'an exchange that the bus refuses is closed without a word',
     file: 'switchboard.ts',
-    find: 'if (client.isInternal) return this.failExchange(client, reason, problem === undefined ? undefined : { problem })',
+    find: 'if (client.isExchange) return this.failExchange(client, reason, problem === undefined ? undefined : { problem })',
     replace: '',
   },
   {
@@ -233,4 +235,11 @@ const FIRST_PLANTS = [
   },
 ]
 
-export const PLANTS = [...FIRST_PLANTS, ...PLANTS_OF_WAYS, ...PLANTS_OF_LIVES, ...PLANTS_OF_RIGHTS]
+export const PLANTS = [
+  ...FIRST_PLANTS,
+  ...PLANTS_OF_WAYS,
+  ...PLANTS_OF_LIVES,
+  ...PLANTS_OF_RIGHTS,
+  ...PLANTS_OF_CLUSTERS,
+  ...PLANTS_OF_KEPT,
+]

@@ -45,3 +45,24 @@ export const AIO_REGRESSIONS: typeof REGRESSIONS = [
   [930, 'the beginning of a line that is never taken is not kept, and counts for nobody'],
   [2138, 'a worker of a pool that is no agent any more gets nothing that MCP does not know'],
 ]
+
+/** In worlds with principals. */
+export const LONG_ACCESS_REGRESSIONS: typeof REGRESSIONS = [
+  [710000411, 'who held most and has read it all in the event is not the one to be closed'],
+]
+
+/** In worlds of sessions that outlive their clients. */
+export const KEPT_REGRESSIONS: typeof REGRESSIONS = [
+  [2, 'a prompt that never reached its agent was not said'],
+  [4, 'the end of a process begins no turn that waited'],
+  [12, 'what an agent says before it has heard a prompt does not belong to it'],
+  [19, 'what is written while the journal is asked is not taken for lost'],
+  [29, 'a name that means a session of somebody else is not asked for'],
+  [35, 'a load is answered though its session ends in the middle of the replay, and so are those that waited for it'],
+  [45, 'no session begins under a name that is just being brought back'],
+  [76, 'who looks on does not prompt, and a session that nobody takes part in is detached'],
+  [144, 'what was said in an earlier session of the same name is not told in the next'],
+  [208, 'the time of an ended session does not take the next one of its name with it'],
+  [272, 'what is told again for somebody who has gone is not for the next session of its name'],
+  [213, 'a session that is being brought back is not forgotten meanwhile'],
+]

@@ -11,6 +11,7 @@ const USAGE = `usage: npm run simulate [-- options]: the kernel in simulated wor
   --minutes N   go on for so long, whatever --seeds says
   --steps LIST  only these steps of the world, as a shrunk violation prints them
   --aio         only worlds with agents
+  --kept        worlds of sessions that outlive their clients, instead of all others
 
 Exit 1 on a violation; it is shrunk and printed as the command that repeats it.`
 
@@ -21,31 +22,44 @@ const values = readOptions(USAGE, {
   steps: { type: 'string' },
   minutes: { type: 'string', default: '0' },
   aio: { type: 'boolean', default: false },
+  kept: { type: 'boolean', default: false },
 })
 
 const folder = makeWorkshop()
 copySources(`${folder}/sources`)
 compile(`${folder}/sources`, `${folder}/built`)
-const { formatTally, parseSteps, reportFailure, runSeeds } = await import(
-  pathToFileURL(`${folder}/built/test/simulation/main.js`).href
-)
+const imported = (name) => import(pathToFileURL(`${folder}/built/test/simulation/${name}.js`).href)
+const { formatTally, parseSteps, reportFailure, runSeeds } = await imported('main')
 
 const seed = values.seed === undefined ? Date.now() % 1_000_000_000 : Number(values.seed)
 const steps = values.steps === undefined ? undefined : parseSteps(values.steps)
 const seeds = Number(values.seeds ?? (values.seed === undefined ? 100 : 1))
 if (values.seed === undefined) console.log(`fresh seeds from ${seed} on`)
-const order = {
-  seed,
-  seeds,
-  events: Number(values.events),
-  minutes: Number(values.minutes),
-  steps,
-  isAio: values.aio,
+
+async function runAll() {
+  const order = {
+    seed,
+    seeds,
+    events: Number(values.events),
+    minutes: Number(values.minutes),
+    steps,
+    isAio: values.aio,
+  }
+  const tally = await runSeeds(order, (so) => process.stderr.write(`\r${formatTally(so)}`))
+  process.stderr.write('\n')
+  console.log(formatTally(tally))
+  return tally.failed && (await reportFailure(tally.failed.plan, tally.failed.outcome))
 }
-const tally = await runSeeds(order, (so) => process.stderr.write(`\r${formatTally(so)}`))
-process.stderr.write('\n')
-console.log(formatTally(tally))
-if (tally.failed !== undefined) {
-  console.log(await reportFailure(tally.failed.plan, tally.failed.outcome))
+
+async function runKept() {
+  const { formatKept, runKeptSeeds, storyOf } = await imported('kept-main')
+  const tally = runKeptSeeds(seed, seeds, Number(values.events))
+  console.log(formatKept(tally))
+  return tally.failed && storyOf(tally.failed.seed, Number(values.events))
+}
+
+const failure = await (values.kept ? runKept() : runAll())
+if (failure !== undefined) {
+  console.log(failure)
   process.exitCode = 1
 }

@@ -63,6 +63,8 @@ export class SimClient {
   hasBatches = false
   /** It has read everything that there was for it. */
   #isCaughtUp = true
+  /** Lines from here on may tell it of sessions that it still has. */
+  #sessionsFrom = 0
 
   hasSpoken = false
   isBadlyOpened = false
@@ -350,6 +352,12 @@ export class SimClient {
   forgetSessions(): void {
     for (const key of this.world.homes.keys()) if (key.startsWith(`${this.id} `)) this.world.homes.delete(key)
     this.sessions = []
+    this.#sessionsFrom = this.world.lines.length
+  }
+
+  /** A session is its own from the announcement on, unless what it had ended while that was under way. */
+  learnSession(name: string, announcement: { readonly serial: number }): void {
+    if (announcement.serial >= this.#sessionsFrom) this.sessions.push(name)
   }
 
   // ---- what it is owed ----

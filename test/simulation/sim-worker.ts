@@ -219,8 +219,8 @@ export class SimWorker {
       this.state = 'absent'
       this.#noteEnd()
       this.isStdoutOver = true
-      const isFinal = chance.is(0.1)
-      return world.apply({ type: 'worker-failed', ...of, why: 'no such file', isFinal })
+      const again = (['never', 'later'] as const)[chance.int(20)]
+      return world.apply({ type: 'worker-failed', ...of, why: 'no such file', ...(again && { again }) })
     }
     this.state = 'running'
     this.startedAtMs = world.nowMs

@@ -5,6 +5,7 @@ import { isAccessSeed } from './access-scenario.ts'
 import { formatSteps, parseSteps, reportFailure, runSeeds } from './main.ts'
 import {
   AIO_REGRESSIONS,
+  LONG_ACCESS_REGRESSIONS,
   LONG_REGRESSION_EVENTS,
   LONG_REGRESSIONS,
   REGRESSION_EVENTS,
@@ -28,9 +29,13 @@ test.each([...REGRESSIONS, ...AIO_REGRESSIONS])('seed %i: %s', { timeout: 60_000
   await demandSound(seed, 1, REGRESSION_EVENTS)
 })
 
-test.each(LONG_REGRESSIONS)('seed %i, after a while: %s', { timeout: 60_000 }, async (seed) => {
-  await demandSound(seed, 1, LONG_REGRESSION_EVENTS)
-})
+test.each([...LONG_REGRESSIONS, ...LONG_ACCESS_REGRESSIONS])(
+  'seed %i, after a while: %s',
+  { timeout: 60_000 },
+  async (seed) => {
+    await demandSound(seed, 1, LONG_REGRESSION_EVENTS)
+  },
+)
 
 test.each([7, AIO_SEED])('seed %i always yields the same run', async (seed) => {
   const told = { seed, events: 300, isTold: true }
@@ -44,6 +49,7 @@ test('the seeds of regressions still stand for the worlds they were found in', (
   expect(isAioSeed(AIO_SEED)).toBe(true)
   for (const [seed] of [...REGRESSIONS, ...LONG_REGRESSIONS]) expect(isAioSeed(seed), `seed ${seed}`).toBe(false)
   for (const [seed] of AIO_REGRESSIONS) expect(isAioSeed(seed), `seed ${seed}`).toBe(true)
+  for (const [seed] of LONG_ACCESS_REGRESSIONS) expect(isAccessSeed(seed), `seed ${seed}`).toBe(true)
   for (const [seed] of [...REGRESSIONS, ...LONG_REGRESSIONS, ...AIO_REGRESSIONS])
     expect(isAccessSeed(seed), `seed ${seed}`).toBe(false)
 })

@@ -1,6 +1,7 @@
 /** How a client comes to a bus that tells its callers apart, and what has become of that (contract 9). */
-import type { Refusal } from '../../src/kernel/events.ts'
+
 import type { Identity } from '../../src/kernel/rights.ts'
+import type { Refusal } from '../../src/kernel/vocabulary.ts'
 import type { SimPrincipal } from './access-scenario.ts'
 import type { ClientLine } from './line.ts'
 
