@@ -7,23 +7,29 @@ const SRC = new URL('../src/', import.meta.url)
 /** Each room and the rooms it may import from; `npm` stands for packages, `node` for the runtime. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   wire: [],
-  host: ['node'],
+  host: ['node', 'npm'],
   kernel: ['wire'],
   dialects: ['kernel', 'wire'],
   transports: ['kernel', 'host', 'node'],
+  web: ['transports', 'kernel', 'wire', 'host', 'node', 'npm'],
   process: ['kernel', 'wire', 'node'],
   config: ['kernel', 'host', 'node', 'npm'],
-  console: ['kernel', 'wire', 'host', 'node', 'npm'],
+  console: ['web', 'kernel', 'wire', 'host', 'node', 'npm'],
   access: ['config', 'kernel', 'wire', 'host', 'node', 'npm'],
   trace: ['kernel', 'wire', 'host', 'node', 'npm'],
+  journal: ['kernel', 'host', 'node'],
   aio: ['wire', 'node', 'npm'],
+  aggregate: ['kernel', 'wire', 'node'],
   registry: ['process', 'wire', 'host', 'node', 'npm'],
   client: ['wire', 'host', 'node', 'npm'],
+  worker: ['wire', 'node'],
   agents: ['wire', 'node', 'npm'],
+  remote: ['wire', 'host', 'node', 'npm'],
+  cluster: ['kernel', 'node', 'npm'],
 }
 
 /** Rooms that only assemble, and programs that are a bus inside. */
-const ASSEMBLES = ['cli', 'agents/registry']
+const ASSEMBLES = ['cli', 'embed', 'agents/registry']
 
 interface Import {
   readonly file: string

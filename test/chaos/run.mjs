@@ -16,6 +16,7 @@ import { restartStorm } from './scenarios/restart-storm.mjs'
 import { slowReader } from './scenarios/slow-reader.mjs'
 import { startKills } from './scenarios/start-kills.mjs'
 import { stoppedWorker } from './scenarios/stopped-worker.mjs'
+import { webClients } from './scenarios/web-clients.mjs'
 import { Program } from './stage/program.mjs'
 import { Stage } from './stage/stage.mjs'
 
@@ -23,6 +24,7 @@ const SCENARIOS = [
   kills,
   stoppedWorker,
   slowReader,
+  webClients,
   descriptors,
   crowd,
   reloads,

@@ -56,13 +56,15 @@ describe('who finds it', () => {
     expect(JSON.parse(status.stdout)).toMatchObject({ workers: [{ pool: 'echo' }] })
   })
 
-  test('8.6 with two running it asks which one', async () => {
+  test('8.6 with two running status shows both, and what is meant for one asks which', async () => {
     verifies('8.6-finds')
     const workspace = testWorkspace()
     await launch({ config: ECHO, defaultControl: true }, workspace)
     await launch({ config: ECHO, defaultControl: true, doors: ['tcp'] }, workspace)
-    const done = await runBus(['status', '--json'], { workspace })
-    expect([1, 2]).toContain(done.code)
+    const both = await runBus(['status', '--json'], { workspace })
+    expect(JSON.parse(both.stdout)).toHaveLength(2)
+    const done = await runBus(['reload'], { workspace })
+    expect(done.code).toBe(2)
     expect(done.stderr).toContain('--control')
   })
 

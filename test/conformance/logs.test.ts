@@ -146,3 +146,27 @@ describe('content', () => {
     expect(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/.test(bus.log.text)).toBe(false)
   })
 })
+
+describe('requests', () => {
+  test('8.5 at debug every answered request has one line, and no payload in it', async () => {
+    verifies('8.5-requests')
+    const pools = [pool('echo'), pool('dies-on-request')]
+    const bus = await startBus({ config: { pools, default_pool: 'echo' }, args: ['--log-level', 'debug'] })
+    const client = await bus.connect()
+    await client.ask({ id: 1, method: 'first', params: { secret: 'hush' } })
+    await client.ask({ id: 2, method: 'second' })
+    const other = await bus.connect()
+    await other.ask({ jsonrpc: '2.0', id: 'open', method: 'bus::open', params: { pool: 'dies-on-request' } })
+    await other.ask({ id: 3, method: 'die' })
+    const told = await eventually('three lines', () => {
+      const lines = bus.log.lines.filter(({ fields }) => fields?.['msg'] === 'answered')
+      return lines.length >= 3 && lines
+    })
+    expect(told.map(({ fields }) => fields)).toMatchObject([
+      { level: 'debug', client: 1, pool: 'echo', method: 'first', outcome: 'ok', ms: expect.any(Number) },
+      { method: 'second', outcome: 'ok' },
+      { client: 2, pool: 'dies-on-request', method: 'die', outcome: 'worker_exited' },
+    ])
+    expect(bus.log.lines.map(({ text }) => text).join('\n')).not.toContain('hush')
+  })
+})

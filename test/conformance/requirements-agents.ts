@@ -86,6 +86,8 @@ export const TRACES = {
   'T3-order': 'calls are in the order of their start',
   'T4-delivered': 'a question sees every call whose answer was delivered',
   'T4-unknown': 'an unknown trace is exit 1 naming it',
+  'T4-names': 'a trace is named by its id, by a beginning that only it has, or as the last one',
+  'T4-file': 'without a running bus the store of the configuration is read',
   'T4-pages': 'traces are found by filter, page by page',
   'T4-long': 'a large trace is given in pages over doors and the control socket, and commands put them together',
   'T5-never-slows': 'a store that is full or slow does not slow or fail calls',
@@ -107,8 +109,11 @@ export const TRACES = {
   'T9-mcp': 'a traced MCP request is a trace',
   'T9-bytes': 'what passes is not changed',
   'T9-off': 'without trace nothing is kept',
+  'T9-text': 'what an agent said in a turn is kept with its end, under the rules for payloads',
+  'T9-prompt': 'a list of traces tells what each was asked',
   'T10-svg': 'a node for each call and an edge for each parent',
   'T10-escaped': 'a drawing is well-formed, whatever peers wrote',
+  'T10-page': 'a page is one file that asks for nothing, runs nothing and shows text as text',
 } as const
 
 /** The OpenAI agent. */
@@ -189,6 +194,9 @@ export const REGISTRY = {
   'R2-offline': 'what is installed starts offline',
   'R2-interrupted': 'an interrupted installation leaves nothing',
   'R2-beside': 'an installation is never changed: another version stands beside it',
+  'R2-update': 'update brings the version of the index beside the old one',
+  'R2-prune': 'prune removes what no entry names, and nothing without an index',
+  'R2-rm': 'rm removes one agent, and what is not installed is exit 2 with those that are',
   'R3-sha': 'a wrong sha256 is refused, a missing one warned of',
   'R3-whole': 'an archive that would leave its folder is refused whole',
   'R3-bounded': 'archives are bounded in bytes and entries',

@@ -6,10 +6,18 @@
 import { ACCESS } from './requirements-access.ts'
 import { ADMISSION } from './requirements-admission.ts'
 import { AIO, OPENAI_AGENT, REGISTRY, TRACES } from './requirements-agents.ts'
+import { AGGREGATES } from './requirements-aggregates.ts'
+import { CLUSTER } from './requirements-cluster.ts'
+import { CONSOLE_TRACES } from './requirements-console-traces.ts'
 import { CREDENTIALS } from './requirements-credentials.ts'
+import { PAGES } from './requirements-pages.ts'
 import { ACP, MCP } from './requirements-protocols.ts'
+import { REMOTE } from './requirements-remote.ts'
 import { RIGHTS } from './requirements-rights.ts'
+import { SESSIONS } from './requirements-sessions.ts'
 import { TLS } from './requirements-tls.ts'
+import { WEB } from './requirements-web.ts'
+import { WEB_MCP } from './requirements-web-mcp.ts'
 
 /** The bus alone; proved in this folder, so that the suite judges any implementation of the contract. */
 const BUS = {
@@ -211,6 +219,7 @@ const BUS = {
   '8.5-rate': 'warnings are rate-limited',
   '8.5-no-payload': 'payloads never at info level',
   '8.5-escaped': 'text from peers is escaped',
+  '8.5-requests': 'at debug one line for each answered request, without its payload',
   '8.6-control': 'control socket: --control PATH, mode 0600',
   '8.6-default': 'default under ~/.stdio-bus/',
   '8.6-finds': "status and reload find the only running bus by themselves or take --control or the bus's --unix PATH",
@@ -298,6 +307,9 @@ const BUS_AND_PEERS = {
   '8.1-timeout-cancel': 'on request_timeout the worker is sent the cancel',
   '8.3-waiting': 'lines that wait count in queue_bytes and against max_total_buffer, and pause their source',
   '8.3-calls': 'whoever calls the bus or an agent and does not read the answers is paused',
+  '8.4-agree': 'what check calls an error serve refuses, and nothing else',
+  '8.4-variables': 'check says which variables a worker will see, and which that are set it will not',
+  '8.6-folder': 'of several buses the one that runs with the stdio-bus.json of the folder is meant',
   '8.6-trace': 'trace finds the bus as status does',
   '8.6-answers': 'whatever is said at the control socket is answered',
   '8.6-edges': 'an exception at an edge is logged, counted and answered, and ends nothing',
@@ -315,10 +327,18 @@ const TABLES = {
   ...OPENAI_AGENT,
   ...REGISTRY,
   ...CREDENTIALS,
+  ...AGGREGATES,
   ...RIGHTS,
   ...ACCESS,
   ...ADMISSION,
   ...TLS,
+  ...REMOTE,
+  ...WEB,
+  ...WEB_MCP,
+  ...CONSOLE_TRACES,
+  ...PAGES,
+  ...CLUSTER,
+  ...SESSIONS,
 }
 
 export type RequirementId = keyof typeof TABLES

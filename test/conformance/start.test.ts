@@ -75,7 +75,9 @@ describe('start', () => {
 
   test('3.1 the daemon runs in one thread of its own making', () => {
     verifies('3.1-one-thread')
-    const offenders = sourcesOutsideTrace().filter(({ text }) => /['"](node:)?(worker_threads|cluster)['"]/.test(text))
+    const offenders = sourcesOutsideTrace().filter(({ text }) =>
+      /from ['"](node:)?(worker_threads|cluster)['"]/.test(text),
+    )
     expect(offenders.map(({ name }) => name)).toEqual([])
   })
 

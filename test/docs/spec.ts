@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 
 const PAGE = readFileSync(new URL('../../docs/spec.md', import.meta.url), 'utf8')
-const SECTION = /^## ([0-9A-Z]) /gm
+const SECTION = /^## ([0-9]+|[A-Z]) /gm
 const CLAUSE = /^ *- \*\*([0-9A-Z][0-9.]*)\*\* /gm
 
 /** In the order of the page; a number that stands twice is here twice. */

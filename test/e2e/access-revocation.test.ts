@@ -128,7 +128,7 @@ describe('9.10 a reload', () => {
     const alice = await house.enter('alice')
     const other = house.workspace.write('bus.json', config(pool('echo'), {}, { access: { file: 'none.json' } }))
     const done = await house.bus.run(['reload', '--control', house.bus.control])
-    expect(done).toMatchObject({ code: 1, stderr: expect.stringContaining('token add') })
+    expect(done).toMatchObject({ code: 2, stderr: expect.stringContaining('token add') })
     expect(other).toBeTruthy()
     expect(await alice.ask({ id: 1, method: 'm' })).toMatchObject({ result: {} })
     await house.enter('alice')

@@ -11,6 +11,8 @@ test.each([
   ['mcp-client', /outlived its bus/],
   ['mcp-client-legacy', /at the client that asked/],
   ['line-client', /a refusal with its reason/],
+  ['worker', /each for itself/],
+  ['embedded', /left nothing behind/],
 ])('%s', async (name, last) => {
   const program = fileURLToPath(new URL(`../../examples/${name}/run.mjs`, import.meta.url))
   const { stdout } = await run(process.execPath, [program], { timeout: 18_000 })

@@ -32,6 +32,15 @@ describe('a turn', () => {
     expect(harness.logs).toEqual([])
   })
 
+  it('obeys the wishes of a prompt', async () => {
+    verifies('13.16-wishes')
+    await start()
+    const session = await harness.newSession()
+    const _meta = { 'stdio-bus/sampling': { maxTokens: 5, stopSequences: ['X'] } }
+    await harness.ctx.request(methods.agent.session.prompt, { ...promptOf(session), _meta })
+    expect(harness.endpoint.chats().at(-1)!.body).toMatchObject({ max_tokens: 5, stop: ['X'] })
+  })
+
   it('sends system prompt, history and settings', async () => {
     await start({ env: { OPENAI_SYSTEM_PROMPT: 'Be brief.', OPENAI_TEMPERATURE: '0.1', OPENAI_API_KEY: 'sk-1' } })
     const session = await harness.newSession()

@@ -165,6 +165,19 @@ test('9.22 a call of an agent in an isolated pool is answered with the variables
   ])
 })
 
+test('9.22 the process of a one-shot call has the variables of its caller, and help those of nobody', async () => {
+  verifies('9.22-calls')
+  const house = await open([pool('prints-env', { id: 'agent', aio: { type: 'stdio', mode: 'oneshot' } })])
+  const [alice, bob, nobody] = [await house.comes('alice'), await house.comes('bob'), await house.comes()]
+  const keyOf = async (client: LineClient, method: string): Promise<unknown> =>
+    (await client.ask({ jsonrpc: '2.0', id: 1, method })).result.env?.SERVICE_KEY
+  expect([await keyOf(alice, 'agent::m'), await keyOf(nobody, 'agent::m'), await keyOf(bob, 'agent::m')]).toEqual([
+    ...[KEYS.alice, undefined, KEYS.bob],
+  ])
+  const helped = await alice.ask({ jsonrpc: '2.0', id: 2, method: 'agent::help' })
+  expect(JSON.stringify(helped)).not.toContain(KEYS.alice)
+})
+
 test('9.26 no value of env is in an argument list, a log, the status, the audit, a trace or a recording', async () => {
   verifies('9.26-env')
   const endpoint = await startScripted()

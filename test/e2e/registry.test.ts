@@ -263,6 +263,75 @@ describe('registry install', () => {
   })
 })
 
+describe('registry update, prune and rm', () => {
+  const toolOf = (version: string) => {
+    const target = { archive: `${server.url}/tool-${version}.tgz`, cmd: './bin/tool' }
+    return { ...entry('tool', { binary: { [HERE]: target } }), version }
+  }
+  const offer = (...agents: object[]) => {
+    server.pages.set('/changing.json', JSON.stringify({ version: '1.0.0', agents }))
+  }
+  let changing: string[]
+  const installedOf = (id: string) => {
+    const parent = join(home, '.stdio-bus/registry/agents', id)
+    return existsSync(parent) ? readdirSync(parent).map((name) => name.split('-')[0]) : []
+  }
+
+  beforeEach(async () => {
+    for (const version of ['1.0.0', '2.0.0']) server.pages.set(`/tool-${version}.tgz`, server.pages.get('/tool.tgz')!)
+    changing = ['--index', `${server.url}/changing.json`]
+    offer(toolOf('1.0.0'))
+    expect((await finish('install', 'tool', ...changing)).code).toBe(0)
+  })
+
+  it('a newer version comes beside the old one, which prune removes', async () => {
+    verifies('R2-update', 'R2-prune')
+    expect((await finish('update', ...changing)).stdout).toContain('tool 1.0.0 (binary) is current')
+    offer(toolOf('2.0.0'))
+    const update = await finish('update', ...changing)
+    expect(update).toMatchObject({ code: 0, stdout: expect.stringContaining('tool 1.0.0 -> 2.0.0 (binary)') })
+    expect(installedOf('tool').sort()).toEqual(['1.0.0', '2.0.0'])
+    const prune = await finish('prune', ...changing)
+    expect(prune).toMatchObject({ code: 0, stdout: 'removed tool 1.0.0 (binary)\n' })
+    expect(installedOf('tool')).toEqual(['2.0.0'])
+    expect((await finish('prune', ...changing)).stdout).toContain('nothing to remove')
+  })
+
+  it('what is broken, and what the index has no longer, is removed by prune and told by update', async () => {
+    const [name] = readdirSync(join(home, '.stdio-bus/registry/agents/tool'))
+    offer()
+    expect((await finish('update', ...changing)).stdout).toContain('tool 1.0.0 (binary) is not in the index any more')
+    rmSync(join(home, '.stdio-bus/registry/agents/tool', name!, 'files'), { recursive: true })
+    offer(toolOf('1.0.0'))
+    expect((await finish('prune', ...changing, '--refresh')).stdout).toMatch(/^removed tool \(broken\): /)
+    expect(installedOf('tool')).toEqual([])
+  })
+
+  it('without an index nothing is removed', async () => {
+    verifies('R2-prune')
+    const elsewhere = ['--index', `${server.url}/nowhere.json`]
+    for (const command of ['prune', 'update']) {
+      const refused = await finish(command, ...elsewhere)
+      expect(refused).toMatchObject({ code: 1, stdout: '' })
+      expect(refused.stderr).toContain('nothing was changed')
+    }
+    expect(installedOf('tool')).toEqual(['1.0.0'])
+  })
+
+  it('rm removes one agent; what is not installed, or no name at all, is exit 2 with what is', async () => {
+    verifies('R2-rm')
+    for (const name of ['toool', '../../..', '.']) {
+      const refused = await finish('rm', name)
+      expect(refused).toMatchObject({ code: 2, stdout: '' })
+      expect(refused.stderr).toContain('installed: tool')
+    }
+    expect(await finish('rm', 'tool')).toMatchObject({ code: 0, stdout: 'removed tool 1.0.0 (binary)\n' })
+    expect(installedOf('tool')).toEqual([])
+    expect((await finish('rm', 'tool')).stderr).toContain('nothing is')
+    expect(readdirSync(join(home, '.stdio-bus/registry/tmp'))).toEqual([])
+  })
+})
+
 describe('registry ls and show', () => {
   it('list every agent with its mark, and report the bad entry on stderr', async () => {
     await finish('install', 'tool', ...flags)

@@ -78,11 +78,34 @@ describe('ACP', () => {
     expect(turn!.caller).toEqual({ kind: 'client', principal: 'local', client: expect.any(Number) })
     for (const { caller } of [read!, remove!, permission!])
       expect(caller).toEqual({ kind: 'agent', principal: 'local', client: number, agent: 'coder' })
-    expect(turn!.output).toEqual({ stopReason: 'end_turn' })
+    const outputs = [{ type: 'text', value: 'Let me see. ' }]
+    expect(turn!.output).toEqual({ stopReason: 'end_turn', outputs })
+    expect(turn!.outputs).toEqual(outputs)
     expect(turn!.input).toMatchObject({ sessionId, prompt: [{ text: 'clean up' }] })
     expect(read).toMatchObject({ target: 'Read notes.txt', input: { path: 'notes.txt' }, output: { bytes: 12 } })
     expect(remove!.error.type).toBe('tool_error')
     expect(permission!.output).toEqual({ outcome: { outcome: 'selected', optionId: 'no' } })
+  })
+
+  test('what was asked is in the list, and both are there without the bus, under the rules for payloads', async () => {
+    verifies('T9-text', 'T9-prompt', 'T4-file')
+    const aio = { store: { path: 'traces.db', payload_bytes: 120, redact: ['secret'] } }
+    const bus = await startBus({ config: { pools: [coder({ trace: true })], aio } })
+    const client = await bus.connect()
+    const sessionId = await openSession(client)
+    client.send(promptOf(sessionId, `die ${'x'.repeat(500)}`))
+    const params = { cwd: '/', mcpServers: [] }
+    const other = await client.ask({ jsonrpc: '2.0', id: 'new', method: 'session/new', params })
+    client.send({ ...promptOf(other.result.sessionId, 'die'), id: 4 })
+    await client.answerTo(4)
+    await bus.stop()
+    const cwd = bus.workspace.folder
+    bus.workspace.write('stdio-bus.json', { pools: [coder({ trace: true })], aio })
+    const listed = await bus.run(['trace', 'ls'], {})
+    expect([listed.code, listed.stderr]).toEqual([0, `no bus is running; this is what ${cwd}/traces.db holds\n`])
+    expect(listed.stdout).toMatch(/ coder +die\n.* coder +die x+…?\n/)
+    const shown = await bus.run(['trace', 'show', 'last'], {})
+    expect(shown.stdout).toMatch(/asked +die\nanswered +Let me see\.\n$/)
   })
 
   test('an agent that dies in its turn: the trace says so, tool calls too', async () => {

@@ -1,8 +1,9 @@
 /**
- * `npm run fuzz`: throws made and broken inputs at the framing, the envelope, the configuration and every door.
+ * `npm run fuzz`: throws made and broken inputs at the framing, the envelope, the configuration and every door, that of the web with
+ * heads, bodies and frames.
  *
  * `--seed N` repeats a run, `--count M` is the number of inputs in all (a million unless said), `--only envelope,framing,
- * config,doors,stdio,unix,tcp` chooses, `--root FOLDER` fuzzes what was built there, `--corpus FOLDER` keeps the corpus
+ * config,doors,stdio,unix,tcp,web` chooses, `--root FOLDER` fuzzes what was built there, `--corpus FOLDER` keeps the corpus
  * elsewhere. The corpus is replayed first. Exit 1 when something was found; the input is printed, and kept in the corpus.
  * A whole run that found nothing writes its figures to docs/reliability.md when `--write` is given.
  */
@@ -17,9 +18,18 @@ import { formatTable, writeFuzzing } from './table.mjs'
 import { configTarget } from './targets/config.mjs'
 import { envelopeTarget } from './targets/envelope.mjs'
 import { framingTarget } from './targets/framing.mjs'
+import { knockAtWeb } from './web/knock.mjs'
 
 /** How many inputs of a full run each target gets: a million together. */
-const SHARES = { envelope: 520_000, framing: 400_000, config: 50_000, stdio: 10_000, unix: 10_000, tcp: 10_000 }
+const SHARES = {
+  envelope: 500_000,
+  framing: 400_000,
+  config: 50_000,
+  stdio: 10_000,
+  unix: 10_000,
+  tcp: 10_000,
+  web: 20_000,
+}
 const PURE = { envelope: envelopeTarget, framing: framingTarget, config: configTarget }
 const DOORS = ['stdio', 'unix', 'tcp']
 
@@ -27,7 +37,7 @@ const USAGE = `usage: npm run fuzz [-- options]: made and broken inputs for the 
 
   --seed N         repeats a run
   --count N        how many inputs in all (a million)
-  --only LIST      of ${Object.keys(SHARES).join(', ')}; doors for the last three
+  --only LIST      of ${Object.keys(SHARES).join(', ')}; doors for stdio, unix and tcp
   --root FOLDER    fuzz what was built there
   --corpus FOLDER  where the corpus is kept; it is replayed first
   --write          a whole run that found nothing writes its figures to docs/reliability.md
@@ -74,10 +84,9 @@ try {
   for (const name of names) {
     const random = new Random(seed * 31 + Object.keys(SHARES).indexOf(name))
     const count = Math.ceil(SHARES[name] * scale)
-    const isPure = Object.hasOwn(PURE, name)
-    tallies.push(
-      isPure ? await plunge(await PURE[name](program), random, count, given) : await knock(name, random, count, given),
-    )
+    if (name === 'web') tallies.push(await knockAtWeb(random, count, given))
+    else if (DOORS.includes(name)) tallies.push(await knock(name, random, count, given))
+    else tallies.push(await plunge(await PURE[name](program), random, count, given))
   }
 } finally {
   program.remove()

@@ -22,7 +22,8 @@ export function writeFuzzing(tallies, seed, durationMs) {
 
 ${settingOf(`npm run fuzz -- --seed ${seed}`, durationMs)} Inputs are made by grammars and broken, the corpus is replayed first. Framing and
 envelope are compared with an independent reference, the configuration must accept or explain, and at the doors the built
-program must do with every line what the reference says, while a neighbour is served.
+program must do with every line what the reference says, while a neighbour is served. At the web door heads, bodies and frames are
+sound, unsound by one of their parts, or wounded; each answer is the one that its first unsound part deserves, in order and at its own connection.
 
 ${formatTable(tallies)}`,
   )

@@ -105,13 +105,20 @@ export class AcpClient {
 }
 
 /** A client that has not initialised yet; `answer` replaces what it says to the agent's questions. */
-export async function acpClient(
-  bus: Bus,
-  answer: Ask = (method, params) => ANSWERS[method]!(params),
-): Promise<AcpClient> {
+export async function acpClient(bus: Bus, answer?: Ask): Promise<AcpClient> {
   const socket = connect({ path: bus.addresses[0]!.slice('unix:'.length) })
   await new Promise((resolve, reject) => socket.once('connect', resolve).once('error', reject))
   socket.on('error', () => {})
+  const stream = acp.ndJsonStream(Writable.toWeb(socket) as never, Readable.toWeb(socket) as never)
+  return acpClientOn(stream, () => socket.destroy(), answer)
+}
+
+/** The same on any stream of the SDK's. */
+export function acpClientOn(
+  stream: acp.Stream,
+  close: () => void,
+  answer: Ask = (method, params) => ANSWERS[method]!(params),
+): AcpClient {
   const app = acp.client({ name: 'interop' })
   let me: AcpClient | undefined
   app.onNotification(C.session.update, ({ params }) => {
@@ -130,8 +137,7 @@ export async function acpClient(
       return answer(method, params) as never
     })
   }
-  const stream = acp.ndJsonStream(Writable.toWeb(socket) as never, Readable.toWeb(socket) as never)
-  me = new AcpClient(app.connect(stream), () => socket.destroy())
+  me = new AcpClient(app.connect(stream), close)
   onTestFinished(() => me!.leave())
   return me
 }

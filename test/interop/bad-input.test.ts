@@ -67,6 +67,7 @@ describe.each([ACP, MCP])('$name', ({ config: configuration, join, ask, cancel, 
     async (_, line, id) => {
       verifies('A16-batch')
       const [bad, good] = [await join(bus()), await join(bus())]
+      await good.ask(ask('all that was said in greeting has been read'))
       const before = seen(bus()).length
       bad.send(line())
       expect((await bad.untilClosed()).at(-1)).toMatchObject({

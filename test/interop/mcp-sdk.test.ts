@@ -1,82 +1,17 @@
 /** The official MCP SDKs, both generations and both eras, as clients and as servers, through the daemon. */
-import { connect } from 'node:net'
 import { fileURLToPath } from 'node:url'
-import { Client as ClientV2 } from '@modelcontextprotocol/client'
 import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js'
 import { LoggingMessageNotificationSchema, ResourceUpdatedNotificationSchema } from '@modelcontextprotocol/sdk/types.js'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { verifies } from '../conformance/verifies.ts'
-import { type Bus, startBus } from '../support/bus.ts'
-import { LineClient, type Message } from '../support/line-client.ts'
+import { startBus } from '../support/bus.ts'
+import type { Message } from '../support/line-client.ts'
 import { config } from '../support/pools.ts'
 import { sharedBus } from '../support/shared-bus.ts'
 import { eventually } from '../support/waiting.ts'
 import { EVERYTHING, mcpPool } from './mcp-peers.ts'
-
-const INFO = { name: 'interop', version: '1.0.0' }
-
-/** A transport over the socket of the bus, as small as the SDKs allow. */
-class SocketTransport {
-  onmessage?: (message: Message) => void
-  onclose?: () => void
-  onerror?: (error: Error) => void
-  readonly sent: Message[] = []
-  readonly received: Message[] = []
-  readonly #path: string
-  #line: LineClient | undefined
-
-  constructor(bus: Bus) {
-    this.#path = bus.addresses[0]!.slice('unix:'.length)
-  }
-
-  async start(): Promise<void> {
-    const socket = connect({ path: this.#path })
-    await new Promise((resolve, reject) => socket.once('connect', resolve).once('error', reject))
-    this.#line = new LineClient(socket, socket)
-    void this.#read(this.#line)
-  }
-
-  async #read(line: LineClient): Promise<void> {
-    try {
-      for (;;) {
-        const message = await line.next(60_000)
-        this.received.push(message)
-        this.onmessage?.(message)
-      }
-    } catch {
-      this.onclose?.()
-    }
-  }
-
-  async send(message: Message): Promise<void> {
-    this.sent.push(message)
-    this.#line!.send(message)
-  }
-
-  async close(): Promise<void> {
-    this.#line?.close()
-  }
-}
-
-type Era = 'v1' | 'v2 legacy' | 'v2 modern'
-interface Guest {
-  readonly client: Message
-  readonly transport: SocketTransport
-  /** What the SDK complained of: an unknown id or token, for one. */
-  readonly complaints: string[]
-}
-
-async function join(bus: Bus, era: Era, capabilities = {}): Promise<Guest> {
-  const transport = new SocketTransport(bus)
-  const negotiation = era === 'v2 modern' ? { versionNegotiation: { mode: 'auto' as const } } : {}
-  const client: Message =
-    era === 'v1' ? new ClientV1(INFO, { capabilities }) : new ClientV2(INFO, { capabilities, ...negotiation })
-  const complaints: string[] = []
-  client.onerror = (error: Error) => complaints.push(error.message)
-  onTestFinished(() => client.close())
-  await client.connect(transport)
-  return { client, transport, complaints }
-}
+import { type Era, INFO, join } from './sdk-guests.ts'
+import { SocketTransport } from './socket-transport.ts'
 
 const textOf = (result: Message): string => result.content[0].text
 const fixture = (name: string) => fileURLToPath(new URL(`../fixtures/aio/${name}`, import.meta.url))

@@ -4,11 +4,14 @@
  */
 import { readOptions } from '../support/options.mjs'
 import { runAcpx } from './big/acpx.mjs'
+import { runAggregate } from './big/aggregate.mjs'
+import { runHosts } from './big/hosts.mjs'
 import { runInspector } from './big/inspector.mjs'
 import { openStage } from './big/stage.mjs'
+import { runUrls } from './big/urls.mjs'
 
 readOptions(
-  `usage: npm run interop: complete programs from the npm registry through the daemon and "stdio-bus connect"
+  `usage: npm run interop: complete programs from the npm registry through the daemon, by "stdio-bus connect" and by URL
 
 It takes no options. It needs a network and some minutes; STDIO_BUS_MAIN names another build. Exit 1 when one fails.`,
   {},
@@ -26,7 +29,7 @@ function check(what, isRight, seen) {
 console.log('installing the programs into a temporary folder ...')
 const stage = await openStage()
 try {
-  for (const part of [runInspector, runAcpx]) await part({ ...stage, check })
+  for (const part of [runInspector, runUrls, runAggregate, runHosts, runAcpx]) await part({ ...stage, check })
 } finally {
   await stage.close()
 }

@@ -4,8 +4,9 @@
  */
 import { DIALECTS } from '../../src/dialects/index.ts'
 import { Bus } from '../../src/kernel/bus.ts'
-import type { Action, BusEvent } from '../../src/kernel/events.ts'
+import type { Action, BusEvent, JournalOrder } from '../../src/kernel/events.ts'
 import { DEFAULT_LIMITS, type Limits } from '../../src/kernel/limits.ts'
+import type { Identity, Role } from '../../src/kernel/rights.ts'
 import type { BusSpec, ClientId, PoolSpec, WorkerId } from '../../src/kernel/vocabulary.ts'
 import type { Message } from '../support/line-client.ts'
 
@@ -35,6 +36,7 @@ export class Stage {
   readonly paused = new Set<number>()
   readonly #limits: Partial<Limits>
   readonly #generations = new Map<number, number>()
+  readonly #stalled = new Set<number>()
   #clients = 0
 
   /** Messages that name no pool go to the first one; the limits are those of the bus and of every pool. */
@@ -63,12 +65,29 @@ export class Stage {
     return this.#bus.snapshot()
   }
 
-  connect(): number {
+  /** `as` names the principal that it is, a user of every pool unless its role is said. */
+  connect(as?: string, role: Role = 'user'): number {
     const client = ++this.#clients
     this.atClient.set(client, [])
-    this.#apply({ type: 'client-opened', client: client as ClientId, door: 'unix' })
+    const identity = as === undefined ? {} : { identity: identityOf(as, role) }
+    this.#apply({ type: 'client-opened', client: client as ClientId, door: 'unix', ...identity })
     return client
   }
+
+  /** The shell tells something of its own. */
+  tell(event: BusEvent): void {
+    this.#apply(event)
+  }
+
+  /** The client reads nothing, or reads again. */
+  setReading(client: number, isReading: boolean): void {
+    if (isReading) this.#stalled.delete(client)
+    else this.#stalled.add(client)
+    if (isReading) this.#apply({ type: 'client-wrote', client: client as ClientId, pendingBytes: 0 })
+  }
+
+  /** What the journal was told, in order. */
+  readonly journal: JournalOrder[] = []
 
   leave(client: number): void {
     this.#apply({ type: 'client-closed', client: client as ClientId })
@@ -125,6 +144,7 @@ export class Stage {
     const spawns = actions.filter((action) => action.do === 'open-worker')
     for (const action of actions) {
       if (action.do === 'close-worker') this.stops.push({ worker: action.worker, how: action.how })
+      if (action.do === 'journal') this.journal.push(action.what)
       if (action.do === 'pause-client') this.paused.add(action.client)
       if (action.do === 'resume-client') this.paused.delete(action.client)
     }
@@ -141,9 +161,15 @@ export class Stage {
       const lines = Buffer.concat(write.buffers).toString().split('\n').filter(Boolean)
       const received = write.kind === 'worker' ? this.atWorker : this.atClient
       received.set(write.id, [...(received.get(write.id) ?? []), ...lines.map((line) => JSON.parse(line))])
-      this.#perform(this.#bus.wrote(write, 0, this.nowMs))
+      const isStalled = write.kind === 'client' && this.#stalled.has(write.id)
+      const pendingBytes = isStalled ? Buffer.concat(write.buffers).length : 0
+      this.#perform(this.#bus.wrote(write, pendingBytes, this.nowMs))
     }
   }
+}
+
+function identityOf(principal: string, role: Role): Identity {
+  return { principal, name: principal, via: 'token', rights: { role, pools: ['*'] } }
 }
 
 function lineOf(message: object | string): Buffer {

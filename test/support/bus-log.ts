@@ -61,7 +61,7 @@ export function readyAddresses(line: LogLine): string[] | undefined {
   const { msg, addresses } = line.fields
   if (msg === 'ready' && Array.isArray(addresses)) return addresses.map(String)
   if (Object.keys(line.fields).length > 0 || !/\bready\b/.test(line.text)) return undefined
-  return line.text.match(/\b(?:unix:\S+|tcp:\S+|tls:\S+|stdio)\b/g) ?? []
+  return line.text.match(/\b(?:unix:\S+|tcp:\S+|tls:\S+|https?:\S+|stdio)\b/g) ?? []
 }
 
 function parse(text: string): Record<string, unknown> {

@@ -12,7 +12,7 @@ import { tlsFlags } from './tls.ts'
 import { eventually, within } from './waiting.ts'
 import { Workspace } from './workspace.ts'
 
-export type Door = 'stdio' | 'unix' | 'tcp' | 'tls'
+export type Door = 'stdio' | 'unix' | 'tcp' | 'tls' | 'http'
 
 export interface BusOptions {
   /** The configuration: an object, or the text of the file. Left out: no file and no `--config`. */
@@ -114,6 +114,13 @@ export class Bus {
     return this.addresses.some((each) => /^(unix|tcp|tls):/.test(each)) ? this.connect() : Promise.resolve(this.stdio())
   }
 
+  /** The URL of a path at the web door. */
+  url(path = ''): string {
+    const address = this.addresses.find((each) => each.startsWith('http'))
+    if (address === undefined) throw new Error(`no web door among ${this.addresses}`)
+    return `${address}${path}`
+  }
+
   async status(): Promise<Status> {
     const done = await this.run(['status', '--json', '--control', this.control])
     if (done.code !== 0) throw new Error(`status failed (${done.code}): ${done.stderr}`)
@@ -197,6 +204,7 @@ function controlPath(options: BusOptions, workspace: Workspace): string {
 function doorFlag(door: Door, workspace: Workspace): string[] {
   if (door === 'unix') return ['--unix', workspace.path('bus.sock')]
   if (door === 'tls') return tlsFlags()
+  if (door === 'http') return ['--http', '127.0.0.1:0']
   return door === 'tcp' ? ['--tcp', '127.0.0.1:0'] : ['--stdio']
 }
 

@@ -24,9 +24,10 @@ export class Bus {
   #hasExited = false
   #main
   #file
+  #doorCount
 
-  /** `runtime` are words for the runtime itself, before the program. */
-  constructor(main, folder, config, { descriptors, diskKib, runtime = [] } = {}) {
+  /** `runtime` are words for the runtime itself, before the program; `doors` for further ones. */
+  constructor(main, folder, config, { descriptors, diskKib, runtime = [], doors: more = [] } = {}) {
     mkdirSync(join(folder, 'home'), { recursive: true })
     this.#main = main
     this.folder = folder
@@ -34,17 +35,24 @@ export class Bus {
     this.control = join(folder, 'control.sock')
     this.#file = join(folder, 'bus.json')
     this.configure(config)
-    const doors = ['--unix', this.socket, '--tcp', '127.0.0.1:0', '--control', this.control]
+    const doors = ['--unix', this.socket, '--tcp', '127.0.0.1:0', '--control', this.control, ...more]
+    this.#doorCount = 2 + more.length / 2
     const words = [process.execPath, ...runtime, main, 'serve', '--config', this.#file, ...doors]
     this.#spawn(words, { descriptors, diskKib })
   }
 
   static async start(...given) {
     const bus = new Bus(...given)
-    const status = await eventually(async () => bus.#hasExited || (await bus.status()), READY_MS, 50)
+    const status = await eventually(async () => bus.#hasExited || (await bus.#opened()), READY_MS, 50)
     if (status === undefined || bus.#hasExited) throw new Error(`the bus did not start:\n${bus.log()}`)
     bus.addresses = status.addresses
     return bus
+  }
+
+  /** Its status, once all its doors are open. */
+  async #opened() {
+    const status = await this.status()
+    return status?.addresses.length >= this.#doorCount ? status : undefined
   }
 
   #spawn(words, limits) {

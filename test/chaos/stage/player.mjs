@@ -7,7 +7,7 @@ import { connect } from 'node:net'
 const NEWLINE = 0x0a
 
 export function openSocket(address, options = {}) {
-  const [, door, rest] = /^(unix|tcp):(.*)$/.exec(address)
+  const [, door, rest] = /^(unix|tcp|http):(?:\/\/)?(.*)$/.exec(address)
   const colon = rest.lastIndexOf(':')
   const where = door === 'unix' ? { path: rest } : { host: rest.slice(0, colon), port: Number(rest.slice(colon + 1)) }
   const socket = connect({ ...where, ...options })

@@ -14,6 +14,8 @@ export const MAX_LINE_BYTES = 4096
 const MAX_TOTAL_BYTES = 64 * 1024 * 1024
 /** A quiet bus, what it may hold for its peers, and room for the garbage of the runtime. */
 const MAX_RSS_MIB = 320
+/** Beside those that every bus of a run has. */
+const MORE_DOORS = { web: ['--http', '127.0.0.1:0'] }
 const WORKER = fileURLToPath(new URL('strict-worker.mjs', import.meta.url))
 
 function configFor(broken) {
@@ -44,7 +46,7 @@ export class SocketHouse {
     const folder = join(program.folder, door)
     house.#broken = join(folder, 'broken')
     house.#door = door
-    house.#bus = await Bus.start(program.main, folder, configFor(house.#broken))
+    house.#bus = await Bus.start(program.main, folder, configFor(house.#broken), { doors: MORE_DOORS[door] })
     await house.#bus.allReady()
     return house
   }
@@ -60,6 +62,24 @@ export class SocketHouse {
     if (door === 'unix') return { path: this.#bus.socket }
     const [, host, port] = /^tcp:(?:\/\/)?(.*):(\d+)$/.exec(this.#bus.address('tcp'))
     return { host, port: Number(port) }
+  }
+
+  /** Where the web door is. */
+  get web() {
+    const { hostname, port } = new URL(this.#bus.address('http'))
+    return { host: hostname, port: Number(port) }
+  }
+
+  async clients() {
+    return (await this.#bus.status())?.clients
+  }
+
+  descriptors() {
+    return this.#bus.descriptorsAtRest()
+  }
+
+  leakedSince(before) {
+    return this.#bus.leakedSince(before)
   }
 
   /** What does not hold of the bus and its workers. */

@@ -1,4 +1,4 @@
-// Answers every request; a line that is not JSON in UTF-8 is written to the file in argv, and ends it loudly.
+// Answers every request, with the token that it brought; a line that is not JSON in UTF-8 is written to the file in argv, and ends it loudly.
 import { appendFileSync } from 'node:fs'
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
@@ -12,9 +12,9 @@ function take(line) {
     appendFileSync(process.argv[2], `${line.toString('hex')}\n`)
     process.exit(70)
   }
-  const { id, method } = message
+  const { id, method, params } = message
   if (id !== undefined && method !== undefined)
-    process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', id, result: {} })}\n`)
+    process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', id, result: { token: params?.token } })}\n`)
 }
 
 process.stdin.on('data', (chunk) => {

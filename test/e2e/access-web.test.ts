@@ -1,0 +1,182 @@
+/** Credentials on web doors, request by request (contract 9.2, 9.4, 9.5, 9.14, 9.16, 9.18, 9.21, 9.25). */
+import { readFileSync } from 'node:fs'
+import { request } from 'node:https'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { verifies } from '../conformance/verifies.ts'
+import { Issuer, makeKey, type SigningKey } from '../support/issuer.ts'
+import { pool } from '../support/pools.ts'
+import { busPair, testAuthority, textsOf } from '../support/tls.ts'
+import { type Answered, answerOf, ask, WebSocketPeer } from '../support/web.ts'
+import { STRANGE, sharedHouse, startHouse } from './access-harness.ts'
+
+const HELLO = { jsonrpc: '2.0', id: 1, method: 'hello' }
+const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
+const reasonOf = ({ status, json }: Answered) => `${status} ${json.error?.data.reason ?? 'ok'}`
+
+describe('tokens over HTTP', () => {
+  const house = sharedHouse({
+    principals: {
+      ann: { pools: ['echo'] },
+      slow: { rate: '2/h' },
+      eve: { role: 'observer' },
+    },
+    pools: [pool('echo'), pool('echo', { id: 'other' })],
+    more: { default_pool: 'echo' },
+    doors: ['http'],
+  })
+  const rpc = (token: string | undefined, path = '/rpc', headers: Record<string, string> = {}) =>
+    ask(house().bus.url(path), { body: HELLO, headers: { ...(token === undefined ? {} : bearer(token)), ...headers } })
+
+  test('9.4 every request shows its own, and what is refused is told how', async () => {
+    verifies('9.4-bearer', '9.4-rights')
+    expect(reasonOf(await rpc(house().tokens['ann']!))).toBe('200 ok')
+    const none = await rpc(undefined)
+    expect(reasonOf(none)).toBe('401 unauthenticated')
+    expect(none.headers['www-authenticate']).toBe('Bearer realm="stdio-bus"')
+    expect(reasonOf(await rpc(STRANGE))).toBe('401 unauthenticated')
+    expect(reasonOf(await rpc(undefined, '/rpc', { authorization: 'Basic YTpi' }))).toBe('401 unauthenticated')
+    expect(reasonOf(await rpc(undefined, `/rpc?token=${house().tokens['ann']}`))).toBe('401 unauthenticated')
+    expect(reasonOf(await rpc(undefined, '/rpc', { cookie: `token=${house().tokens['ann']}` }))).toBe(
+      '401 unauthenticated',
+    )
+    expect(reasonOf(await rpc(house().tokens['ann']!, '/rpc/other'))).toBe('403 not_allowed')
+    expect(reasonOf(await rpc(house().tokens['ann']!, '/rpc/nowhere'))).toBe('403 not_allowed')
+    expect(reasonOf(await rpc(house().tokens['slow']!, '/rpc/nowhere'))).toBe('404 unknown_pool')
+    expect((await ask(house().bus.url('/healthz'))).status).toBe(200)
+    expect((await ask(house().bus.url('/.well-known/oauth-protected-resource'))).status).toBe(404)
+  })
+
+  test('9.4 /metrics is for observers and admins', async () => {
+    verifies('9.4-metrics')
+    const metrics = (name: string) => ask(house().bus.url('/metrics'), { headers: bearer(house().tokens[name]!) })
+    expect((await metrics('eve')).status).toBe(200)
+    expect(reasonOf(await metrics('ann'))).toBe('403 not_allowed')
+    expect((await ask(house().bus.url('/metrics'))).status).toBe(401)
+    expect(reasonOf(await rpc(house().tokens['eve']!))).toBe('403 not_allowed')
+  })
+
+  test('9.21 a rate is told by its status and Retry-After', async () => {
+    verifies('9.21-web')
+    const answers = []
+    for (let i = 0; i < 3; i++) answers.push(await rpc(house().tokens['slow']!))
+    expect(answers.map(reasonOf)).toEqual(['200 ok', '200 ok', '429 rate_limited'])
+    expect(Number(answers[2]!.headers['retry-after'])).toBeGreaterThan(60)
+  })
+
+  test('9.4 a WebSocket shows its token in its head or among its subprotocols, which are not echoed', async () => {
+    verifies('9.4-websocket')
+    const url = house().bus.url('/ws')
+    const token = house().tokens['ann']!
+    const byHead = new WebSocketPeer(url, { headers: bearer(token) })
+    await byHead.opened()
+    const byName = new WebSocketPeer(url, { protocols: ['stdio-bus', `stdio-bus.token.${token}`] })
+    await byName.opened()
+    expect(byName.socket.protocol).toBe('stdio-bus')
+    byName.socket.send(JSON.stringify({ id: 1, method: 'bus::whoami' }))
+    expect(await byName.take(1)).toMatchObject([{ result: { principal: 'ann', via: 'token' } }])
+    await expect(new WebSocketPeer(url).opened()).rejects.toThrow('status 401')
+    const bad = new WebSocketPeer(url, { protocols: ['stdio-bus', `stdio-bus.token.${STRANGE}`] })
+    await expect(bad.opened()).rejects.toThrow('status 401')
+  })
+})
+
+test('9.5 a revoked token ends its connections within a second, with what it was owed', async () => {
+  verifies('9.5-web')
+  const house = await startHouse({
+    principals: { ann: {}, ben: {} },
+    pools: [pool('silent')],
+    doors: ['http'],
+  })
+  const headers = bearer(house.tokens['ann']!)
+  const peer = new WebSocketPeer(house.bus.url('/ws'), { headers })
+  await peer.opened()
+  peer.socket.send(JSON.stringify(HELLO))
+  const pending = ask(house.bus.url('/rpc'), { body: HELLO, headers })
+  await house.bus.statusWhere('two requests wait', ({ outstanding }) => outstanding === 2)
+  const startMs = performance.now()
+  await house.change((rows) => rows.delete('ann'))
+  expect(await peer.take(1)).toMatchObject([{ id: 1, error: { data: { reason: 'unauthenticated' } } }])
+  expect(await peer.closed).toMatchObject({ code: 1008 })
+  expect(reasonOf(await pending)).toBe('401 unauthenticated')
+  expect(performance.now() - startMs).toBeLessThan(3_000)
+  expect(reasonOf(await ask(house.bus.url('/rpc'), { body: HELLO, headers }))).toBe('401 unauthenticated')
+})
+
+test('9.16 client certificates over HTTPS', async () => {
+  verifies('9.16-web')
+  const authority = testAuthority()
+  const house = await startHouse({
+    principals: { agent: {} },
+    access: { certificates: [{ subject: 'CN=robot', as: 'agent' }] },
+    more: {
+      listen: { http: { address: '127.0.0.1:0', ...busPair(), client_ca: authority.ca, client_cert: 'optional' } },
+    },
+    doors: [],
+  })
+  const url = house.bus.url('/rpc')
+  expect(url).toMatch(/^https:/)
+  const post = (pair: object = {}) => {
+    const headers = { 'content-type': 'application/json' }
+    const sent = request(url, { method: 'POST', headers, ca: readFileSync(authority.ca), agent: false, ...pair })
+    return answerOf(sent, JSON.stringify({ id: 1, method: 'bus::whoami' }))
+  }
+  expect((await post(textsOf(authority.client({ name: 'robot' })))).json.result).toMatchObject({
+    principal: 'agent',
+    via: 'certificate',
+  })
+  expect(reasonOf(await post())).toBe('401 unauthenticated')
+})
+
+describe('OAuth over HTTP', () => {
+  let issuer: Issuer
+  let key: SigningKey
+  beforeAll(async () => {
+    issuer = await Issuer.start()
+    key = await makeKey('ES256', 'known')
+    issuer.publish(key)
+  })
+  afterAll(() => issuer.close())
+  const house = sharedHouse({
+    principals: { dev: {}, watch: { role: 'observer' } },
+    get access() {
+      const map = [
+        { claim: 'scope', equals: 'bus:write', as: 'dev' },
+        { claim: 'scope', equals: 'bus:read', as: 'watch' },
+      ]
+      return { oauth: { issuer: issuer.url, map } }
+    },
+    more: { public_url: 'https://bus.example.com', listen: { http: '127.0.0.1:0' } },
+    doors: [],
+  })
+
+  test('9.14 documents for whoever is refused, and tokens for the very path', async () => {
+    verifies('9.14-documents', '9.14-challenge', '9.11-web-audience')
+    const { bus } = house()
+    const headers = { host: 'bus.example.com' }
+    const refused = await ask(bus.url('/rpc/echo'), { body: HELLO, headers })
+    expect(refused.status).toBe(401)
+    expect(refused.headers['www-authenticate']).toBe(
+      'Bearer resource_metadata="https://bus.example.com/.well-known/oauth-protected-resource/rpc/echo", scope="bus:read"',
+    )
+    const document = await ask(bus.url('/.well-known/oauth-protected-resource/rpc/echo'), { headers })
+    expect(document.headers['access-control-allow-origin']).toBe('*')
+    expect(document.json).toEqual({
+      resource: 'https://bus.example.com/rpc/echo',
+      authorization_servers: [issuer.url],
+      scopes_supported: ['bus:write', 'bus:read'],
+      bearer_methods_supported: ['header'],
+    })
+    expect((await ask(bus.url('/.well-known/oauth-protected-resource/rpc/nope'), { headers })).status).toBe(404)
+    const as = async (claims: object) => {
+      const token = await issuer.sign(key, { sub: 'ann', scope: 'bus:write', ...claims })
+      return ask(bus.url('/rpc/echo'), { body: HELLO, headers: { ...headers, ...bearer(token) } })
+    }
+    expect(reasonOf(await as({ aud: 'https://bus.example.com/rpc/echo' }))).toBe('200 ok')
+    const elsewhere = await as({ aud: 'https://bus.example.com/rpc/other' })
+    expect(reasonOf(elsewhere)).toBe('401 unauthenticated')
+    expect(elsewhere.headers['www-authenticate']).toMatch(/error="invalid_token"/)
+    const weak = await as({ aud: 'https://bus.example.com/rpc/echo', scope: 'other' })
+    expect(weak.status).toBe(403)
+    expect(weak.headers['www-authenticate']).toMatch(/error="insufficient_scope", scope="bus:read", resource_metadata=/)
+  })
+})
