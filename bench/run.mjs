@@ -16,6 +16,7 @@ import { judge, machine, markdownOf, tableOf } from './report.mjs'
 import { accessRows } from './rows/access.mjs'
 import { barRows } from './rows/bars.mjs'
 import { memoryRows, soakRows } from './rows/memory.mjs'
+import { remoteRows } from './rows/remote.mjs'
 import { scaleRows } from './rows/scale.mjs'
 import { noiseRows, trafficRows } from './rows/traffic.mjs'
 import { wireRows } from './rows/wire.mjs'
@@ -115,7 +116,7 @@ async function main({ quick, soak, profile, list, help, only, program, placement
   if (help) return console.log(USAGE)
   const all = soak
     ? soakRows
-    : [...barRows, ...wireRows, ...noiseRows, ...trafficRows, ...scaleRows, ...accessRows, ...memoryRows]
+    : [...barRows, ...wireRows, ...noiseRows, ...trafficRows, ...scaleRows, ...accessRows, ...remoteRows, ...memoryRows]
   const rows = all.filter((row) => row.name.includes(only))
   if (rows.length === 0) throw new Error(`no row is named like ${only}; see --list`)
   if (list) return console.log(rows.map((row) => row.name).join('\n'))

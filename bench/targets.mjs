@@ -26,10 +26,10 @@ const commands = {
   floor: ({ unix, port }) => [here('floor.mjs'), unix, String(port)],
   pipe: ({ unix, port, worker }) => [here('blind-pipe.mjs'), unix, String(port), ...worker],
   tlsPipe: ({ port, tls, worker }) => [here('blind-pipe.mjs'), '--tls', tls.cert, tls.key, String(port), ...worker],
-  bus: ({ program, folder, unix, port, worker, workers, limits, access, principals, tls }) => {
+  bus: ({ program, folder, unix, port, worker, workers, limits, access, principals, tls, url }) => {
     const config = join(folder, 'stdio-bus.json')
     const [command, ...args] = worker
-    const pools = [{ id: 'echo', command, args, instances: workers }]
+    const pools = [{ id: 'echo', ...(url ? { url } : { command, args }), instances: workers }]
     writeFileSync(config, JSON.stringify({ pools, limits, access }))
     if (principals) writeFileSync(join(folder, access.file), JSON.stringify({ principals }), { mode: 0o600 })
     const remote = tls
@@ -46,7 +46,7 @@ export async function startTarget(kind, { workers = 1, limits = {}, program = PR
   const folder = mkdtempSync(join(tmpdir(), 'stdio-bus-bench-'))
   const unix = join(folder, 'bench.sock')
   const port = await freePort()
-  const { lineBytes, asks = 'echo', tls } = wanted
+  const { lineBytes, asks = 'echo', tls, url } = wanted
   const worker = hasNative()
     ? nativeWorker(wanted, folder)
     : [process.execPath, WORKER, String(lineBytes), asks, folder]
@@ -66,7 +66,8 @@ export async function startTarget(kind, { workers = 1, limits = {}, program = PR
   target.stop = () => stop(child, folder)
   try {
     await reachable(target, child)
-    target.workerPids = await workerPids(worker[hasNative() ? 0 : 1], folder, workers)
+    // The workers of one that leads on are somebody else's.
+    target.workerPids = url ? [] : await workerPids(worker[hasNative() ? 0 : 1], folder, workers)
   } catch (error) {
     await target.stop()
     throw new Error(`the ${kind} did not start: ${error.message}\n${log.text}`)
