@@ -1,8 +1,4 @@
-/** The smallest stdio agent: one line in, one line out. */
-import { createInterface } from 'node:readline'
+/** The smallest stdio agent: what it is given is its answer. */
+import { startWorker } from 'stdio-bus/worker'
 
-createInterface({ input: process.stdin }).on('line', (line) => {
-  const { id, params } = JSON.parse(line)
-  if (id === undefined) return
-  console.log(JSON.stringify({ jsonrpc: '2.0', id, result: { outputs: params.inputs } }))
-})
+startWorker({}, { fallback: ({ inputs }) => ({ outputs: inputs }) })
