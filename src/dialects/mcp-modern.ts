@@ -19,6 +19,7 @@ export const MCP_MODERN: DialectTable = {
         'io.modelcontextprotocol/clientCapabilities': {},
       },
     },
+    proof: 'supportedVersions',
     codes: [-32020, -32021, -32022],
   },
   asksForLogs: true,

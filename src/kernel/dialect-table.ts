@@ -147,6 +147,8 @@ export interface Greeting {
 export interface Probe {
   readonly method: string
   readonly params: Readonly<Record<string, unknown>>
+  /** The member without which a result is of somebody who answers everything. */
+  readonly proof: string
   /** Errors that only such a worker knows. */
   readonly codes: readonly number[]
 }

@@ -65,7 +65,7 @@ export class Handshakes {
   /** Asks for the dialect; `otherwise` when the worker does not know the question, or says nothing. */
   #probe(worker: Worker, otherwise: () => void): void {
     const { probed } = this.#board.dialects
-    const { method, params, codes } = probed!.table.probe!
+    const { method, params, proof, codes } = probed!.table.probe!
     const isCurrent = this.#watch(worker)
     this.#probed.add(worker)
     let isSettled = false
@@ -77,7 +77,7 @@ export class Handshakes {
       else otherwise()
     }
     this.#board.await(worker, { method, params }, (line, isResult) =>
-      settle(isResult || codes.includes(line.key(FIELD.errorCode) as number)),
+      settle(isResult ? hasInResult(line, proof) : codes.includes(line.key(FIELD.errorCode) as number)),
     )
     this.#afterSilence(() => settle(false))
   }
@@ -319,6 +319,11 @@ export class Handshakes {
       this.#board.waiting.reopen(held)
     })
   }
+}
+
+function hasInResult(line: Envelope, member: string): boolean {
+  const result: unknown = JSON.parse(line.bytes.utf8Slice(line.startOf(FIELD.result), line.endOf(FIELD.result)))
+  return typeof result === 'object' && result !== null && member in result
 }
 
 /** Its client was welcomed in another version than the line says. */

@@ -60,6 +60,13 @@ describe.each([
   })
 })
 
+test('an agent that answers whatever it is asked is not taken for a server of the stateless era', async () => {
+  verifies('A1-stranger')
+  const bus = await startBus({ config: config(rawPool({ args: ['agrees'] })) })
+  await intrude(await bus.connect(), (id) => initializeLine(id, '2025-03-26'))
+  await expectAcp(await bus.connect())
+})
+
 describe.each([
   ['configured', { protocol: 'mcp' }],
   ['found out by itself', {}],
