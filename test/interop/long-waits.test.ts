@@ -4,6 +4,7 @@ import { verifies } from '../conformance/verifies.ts'
 import { call, initializeLine, MODERN } from './mcp-peers.ts'
 import { Stage } from './stage.ts'
 
+const DISCOVERED = { resultType: 'complete', supportedVersions: ['2026-07-28'], capabilities: {} }
 const WELCOME = { protocolVersion: '2025-11-25', capabilities: {}, serverInfo: { name: 's', version: '1' } }
 const discover = (id: number) => ({ jsonrpc: '2.0', id, method: 'server/discover', params: { _meta: MODERN } })
 
@@ -34,7 +35,7 @@ describe('spec M3: a server that says nothing to the handshake', () => {
   })
 
   test.each([
-    ['answers it', { result: { resultType: 'complete' } }],
+    ['answers it', { result: DISCOVERED }],
     ['refuses the version', { error: { code: -32022, message: 'v' } }],
   ])('is of the stateless era when it %s', (_, answer) => {
     verifies('M3-modern')
@@ -51,7 +52,7 @@ describe('spec M3: a server that says nothing to the handshake', () => {
     const client = stage.connect()
     stage.send(client, discover(7))
     stage.advance(10_001)
-    stage.say(0, { id: stage.told(0, 'server/discover').id, result: { resultType: 'complete' } })
+    stage.say(0, { id: stage.told(0, 'server/discover').id, result: DISCOVERED })
     expect(stage.told(0, 'server/discover').id).toBe(7)
   })
 })

@@ -18,7 +18,15 @@ const ONE = 0x31
 const JUNK = 0x7a
 
 /** Keys beside the routing fields that the kernel looks for in handshakes, lists, tasks and credentials. */
-const OTHER_KEYS = ['agentCapabilities', 'sessionCapabilities', 'capabilities', 'session', 'mcpServers', 'token']
+const OTHER_KEYS = [
+  'agentCapabilities',
+  'sessionCapabilities',
+  'capabilities',
+  'supportedVersions',
+  'session',
+  'mcpServers',
+  'token',
+]
 const OTHER_FIELDS = ['jsonrpc', 'close', 'type', 'status']
 
 /** Keys whose text or number is kept, and keys of which only the name is. */
