@@ -7,7 +7,6 @@
 
 import type { Batches } from '../wire/batches.ts'
 import type { Envelope, IdKey } from '../wire/envelope.ts'
-import { LineSplitter } from '../wire/frame.ts'
 import { settleLentRuns } from '../wire/outbox.ts'
 import { type Edit, splice } from '../wire/splice.ts'
 import type { Core } from './core.ts'
@@ -207,7 +206,7 @@ export class Flow {
   /** Nothing more is taken from the peer: half a line of it, which nobody counts any more, is not kept. */
   deafen(peer: Peer): void {
     peer.isDeaf = true
-    peer.splitter = new LineSplitter(peer.splitter.maxLineBytes)
+    peer.splitter.clear()
   }
 
   /** A peer is gone: it fills nothing and is filled by nobody any more. */

@@ -39,7 +39,7 @@ import {
 import { WaitingLine } from './waiting.ts'
 
 abstract class PeerBase {
-  splitter: LineSplitter
+  readonly splitter: LineSplitter
   outbox: Outbox
   readonly gate: Gate
   /** What it waits for; while set, the bus does not read from it. */
@@ -305,7 +305,6 @@ export class Worker extends PeerBase {
   /** A new process in the slot: nothing of the old one is left. */
   renew(): void {
     this.generation++
-    this.splitter = new LineSplitter(this.pool.spec.limits.maxInputBufferBytes, true)
     this.outbox = new Outbox(this.pool.spec.limits.maxOutputQueueBytes)
     this.backlog = []
     this.backlogFrom = 0

@@ -78,6 +78,14 @@ export class LineSplitter {
     this.#release(sink)
   }
 
+  /** What was begun is given up; the next byte begins a line. */
+  clear(): void {
+    this.overflowed = false
+    this.head = NOTHING
+    this.#held = undefined
+    this.#heldBytes = 0
+  }
+
   #fits(chunk: Buffer, start: number, end: number): boolean {
     if (this.#heldBytes + end - start <= this.maxLineBytes) return true
     this.overflowed = true

@@ -50,12 +50,11 @@ export const PLANTS_OF_LIVES = [
     'for (const bond of this.bonds.values()) bond.worker.bonds.delete(bond)\n',
     '',
   ),
-  plant('exchanges are not among the clients', 'core.ts', 'yield* this.exchanges.values()', ''),
   plant(
     'the half line of a dead process is continued by the next',
-    'peers.ts',
-    '    this.splitter = new LineSplitter(this.pool.spec.limits.maxInputBufferBytes, true)\n    this.outbox',
-    '    this.outbox',
+    'flow.ts',
+    '    peer.isDeaf = true\n    peer.splitter.clear()',
+    '    peer.isDeaf = true',
   ),
   plant(
     'a retiring worker takes new messages',
