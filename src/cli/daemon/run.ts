@@ -5,14 +5,12 @@
 
 import { randomUUID } from 'node:crypto'
 import type { Duplex } from 'node:stream'
-import { isDeepStrictEqual } from 'node:util'
 import { asksForCredentials } from '../../config/admission.ts'
-import type { AccessConfig, BusConfig, ClusterConfig, Listen } from '../../config/bus-config.ts'
+import type { AccessConfig, BusConfig, Listen } from '../../config/bus-config.ts'
 import { changesBetween, describeChange } from '../../config/changes.ts'
 import { readConfig } from '../../config/read.ts'
 import { formatProblems } from '../../config/report.ts'
-import type { ClusterStatus } from '../../console/cluster-view.ts'
-import { ControlError, type ControlMethods, serveControl } from '../../console/control-server.ts'
+import { ControlError, serveControl } from '../../console/control-server.ts'
 import {
   defaultControlPath,
   ensureRunDirectory,
@@ -21,53 +19,39 @@ import {
   sweepStale,
   writeRecord,
 } from '../../console/running.ts'
-import type { Status, WorkerStatus } from '../../console/status.ts'
+import type { Status } from '../../console/status.ts'
 import type { Action, CallerId } from '../../kernel/events.ts'
-import { mayUsePool, type Rights } from '../../kernel/rights.ts'
-import type { WorkerSnapshot } from '../../kernel/snapshot.ts'
+import type { Rights } from '../../kernel/rights.ts'
 import type { BusSpec, ClientId, PoolId } from '../../kernel/vocabulary.ts'
-import { ownMemoryBytes } from '../../process/usage.ts'
 import { Warden } from '../../process/warden.ts'
-import type { ConnectionInfo, Listener } from '../../transports/listener.ts'
-import { openStdio } from '../../transports/stdio.ts'
-import { listenTcp } from '../../transports/tcp.ts'
+import type { Listener } from '../../transports/listener.ts'
 import { listenUnix } from '../../transports/unix.ts'
 import { CODE } from '../../wire/jsonrpc.ts'
-import { JsonText } from '../../wire/ready-json.ts'
-import { VERSION } from '../version.ts'
-import { type Administered, administrationMethods } from './administration.ts'
 import type { Admissions } from './admissions.ts'
 import type { AggregateRoom } from './aggregate-room.ts'
+import { type Rooms, statusFor, statusOfBus } from './bus-status.ts'
 import type { BusStore } from './bus-store.ts'
 import type { ClusterRoom } from './cluster-room.ts'
+import { askTraceOfNodes, type Controlled, controlMethods } from './control-methods.ts'
 import { Daemon, type DaemonOptions, type Launcher, type Spawn } from './daemon.ts'
 import { Edges } from './edges.ts'
-import { type Embedding, followClient, followWorker, type Reloaded, type RunningBus } from './embedding.ts'
+import { type Embedding, followWorker, type Reloaded, type RunningBus } from './embedding.ts'
 import type { GatewayRoom } from './gateway-room.ts'
 import { InTurn } from './in-turn.ts'
 import { busSpecOf, Launches, type ResolveAgent } from './launches.ts'
+import { LineDoors } from './line-doors.ts'
 import type { Log } from './log.ts'
 import { OpenDoors, type Reception } from './open-doors.ts'
 import { PoolRestarts } from './pool-restarts.ts'
+import { refuseWhatMayNotChange } from './reload-refusals.ts'
 import { StatusDetails } from './status-details.ts'
-import { askNodes } from './trace-of-nodes.ts'
-import { stdioStreams } from './typed-input.ts'
 import type { WebRoom } from './web-room.ts'
 import type { WorkerEnd } from './worker-end.ts'
 
 /** Said of a refusal over a file of the user, who has to mend it. */
 const MISTAKE = { mistake: true }
 
-const refuseTraces = (): never => {
-  throw new ControlError(
-    'this bus keeps no traces: give its configuration an "aio" section, agents, or a pool with "trace": true',
-  )
-}
 const NO_FAR_AGENTS: ReadonlyMap<string, PoolId> = new Map()
-
-const NO_TRACES: ControlMethods = Object.fromEntries(
-  ['list', 'get', 'stats', 'export', 'tail'].map((method) => [`traces.${method}`, refuseTraces]),
-)
 
 export interface Doors extends Listen {
   readonly stdio: boolean
@@ -105,9 +89,7 @@ class Run {
   #reception: Reception = new OpenDoors()
   #admissions: Admissions | undefined
   readonly #edges: Edges
-  /** Connections that came before the workers were started. */
-  #early: (() => void)[] | undefined = []
-  readonly #listeners: Listener[] = []
+  readonly #doors: LineDoors
   readonly #startedAtMs = performance.now()
   readonly #reloads = new InTurn(() => this.#reload())
   readonly #ended: Promise<number>
@@ -152,6 +134,9 @@ class Run {
       finished: () => this.#end(0),
     })
     this.#daemon.attachAdmissions(this.#reception)
+    const { log, embedding } = options
+    const reception = (): Reception => this.#reception
+    this.#doors = new LineDoors({ daemon: this.#daemon, log, edges: this.#edges, reception, embedding })
   }
 
   /** What is told and counted for those who look on is so only where somebody can (contract 8.5, 15.19). */
@@ -211,7 +196,7 @@ class Run {
         this.#daemon.apply({ type: 'shutdown', at: 'once' })
         this.#end(1)
       },
-      accept: (stream, pool) => this.#acceptFor(pool)(stream, info),
+      accept: (stream, pool) => this.#doors.acceptFor(pool)(stream, info),
     }
   }
 
@@ -228,7 +213,7 @@ class Run {
         config,
         log,
         edges: this.#edges,
-        askNodes: (method, params) => this.#askNodes(method, params),
+        askNodes: (method, params) => askTraceOfNodes(this.#controlled, method, params),
         farAgents: () => this.#config.bus.farAgents ?? NO_FAR_AGENTS,
         rightsOf: (from) => this.#rightsOf(from),
         environmentOf: (client, pool) => this.#environmentOf(client, pool),
@@ -311,21 +296,11 @@ class Run {
   }
 
   async #openDoors(): Promise<void> {
-    const { doors, log } = this.#options
-    const door = { onTrouble: (message: string) => log.write('warn', message) }
-    for (const { path, pool } of doors.unix) this.#listeners.push(await listenUnix(path, this.#acceptFor(pool), door))
+    const { doors } = this.#options
     // Who proves who it is may come from anywhere (contract 9.1).
-    const tcp = { ...door, allowUnauthenticated: doors.allowUnauthenticated || asksForCredentials(this.#config.access) }
-    for (const { host, port, pool } of doors.tcp) {
-      this.#listeners.push(await listenTcp({ host, port }, tcp, this.#acceptFor(pool)))
-    }
-    for (const http of doors.http) await (await this.#openWeb(tcp.allowUnauthenticated)).openDoor(http)
-    const onExchanged = (message: string): void => log.write('info', message)
-    for (const { host, port, pool, ...files } of doors.tls) {
-      const { listenTls } = await import('../../transports/tls.ts')
-      const tls = { ...tcp, ...files, onExchanged }
-      this.#listeners.push(await listenTls({ host, port }, tls, this.#acceptFor(pool)))
-    }
+    const mayBeOpen = doors.allowUnauthenticated || asksForCredentials(this.#config.access)
+    await this.#doors.open(doors, mayBeOpen)
+    for (const http of doors.http) await (await this.#openWeb(mayBeOpen)).openDoor(http)
   }
 
   /** Only a bus with a web door loads what that needs. */
@@ -339,7 +314,7 @@ class Run {
       log,
       edges: this.#edges,
       allowUnauthenticated,
-      inTime: (socket, take) => this.#inTime(socket, take),
+      inTime: (socket, take) => this.#doors.inTime(socket, take),
       config: () => this.#listedConfig,
       pools: () => this.#config.bus.pools,
       reception: () => this.#reception,
@@ -355,15 +330,13 @@ class Run {
   /** The workers have been started: whoever has come meanwhile is taken, and the bus is ready. */
   #letIn(): void {
     const { stdio } = this.#options.doors
-    const early = this.#early ?? []
-    this.#early = undefined
-    for (const take of early) take()
+    this.#doors.letIn()
     this.#announce([...this.#addresses, ...(stdio ? ['stdio'] : [])])
-    if (stdio) this.#listeners.push(openStdio(this.#acceptFor(undefined), stdioStreams()))
+    if (stdio) this.#doors.openStdio()
   }
 
   get #addresses(): readonly string[] {
-    return [...this.#listeners, ...(this.#web?.doors ?? [])].map(({ address }) => address)
+    return [...this.#doors.addresses, ...(this.#web?.doors ?? []).map(({ address }) => address)]
   }
 
   #announce(addresses: readonly string[]): void {
@@ -390,38 +363,11 @@ class Run {
     }
   }
 
-  #acceptFor(pool: PoolId | undefined): (socket: Duplex, info: ConnectionInfo) => void {
-    return (socket, info) => {
-      const take = (): void => {
-        const isTaken = this.#edges.guard('a door', () => this.#take(socket, info, pool), false)
-        if (!isTaken) socket.destroy()
-      }
-      this.#inTime(socket, take)
-    }
-  }
-
-  /** Nobody is taken before the workers have been started. */
-  #inTime(socket: Duplex, take: () => void): void {
-    if (this.#early === undefined) return take()
-    // Until it is taken nobody listens to what goes wrong with it.
-    socket.on('error', () => socket.destroy())
-    this.#early.push(take)
-  }
-
-  #take(socket: Duplex, info: ConnectionInfo, pool: PoolId | undefined): true {
-    const { door, isLocal } = info
-    const entrance = { door, isLocal, ...this.#reception.receive(info) }
-    this.#daemon.accept(socket, entrance, pool, (client) => this.#reception.opened(client, info))
-    const { embedding } = this.#options
-    if (embedding !== undefined) followClient(socket, info, embedding.tell)
-    return true
-  }
-
   /** A control socket that was asked for must open; the default one may fail, and the bus serves without. */
   async #openControl(): Promise<void> {
     const asked = this.#options.control ?? this.#config.control
     const told = (error: unknown): void => this.#edges.report('the control socket', error)
-    const accept = (socket: Duplex) => serveControl(socket, this.#methods(), told)
+    const accept = (socket: Duplex) => serveControl(socket, controlMethods(this.#controlled), told)
     if (asked !== undefined) {
       this.#control = await listenUnix(asked, accept)
       return
@@ -436,100 +382,34 @@ class Run {
     }
   }
 
-  #methods(): ControlMethods {
+  get #controlled(): Controlled {
     return {
-      status: ({ params }) => this.#details.take({ mayWait: params['wait'] === true }),
+      config: () => this.#config,
+      details: this.#details,
+      room: () => this.#room,
+      cluster: () => this.#cluster,
+      web: () => this.#web,
+      log: this.#options.log,
+      pools: () => this.#config.bus.pools.map(({ id }) => id),
       reload: () => this.#reloads.ask(),
-      cluster: () => this.#clusterStatus(),
-      console: ({ params }) => this.#consoleLink(params['role']),
-      ...administrationMethods(this.#administered()),
-      ...(this.#room?.controlMethods() ?? NO_TRACES),
-      ...this.#traceOfNodes(),
+      stop: (isAtOnce) => (isAtOnce ? this.#end(1) : this.#shutDown('stop was asked for')),
+      restart: (pool, isAtOnce) => this.#restart(pool, isAtOnce),
     }
-  }
-
-  /** Of a node, a trace is that of all of them (contract 14.10). */
-  #traceOfNodes(): ControlMethods {
-    if (this.#cluster === undefined) return {}
-    const alone = this.#room?.controlMethods() ?? NO_TRACES
-    const ask = (method: 'get' | 'export'): ControlMethods[string] => {
-      const name = `traces.${method}`
-      return async (call) => {
-        const text = await this.#askNodes(method, call.params)
-        return text === undefined ? alone[name]!(call) : new JsonText(text)
-      }
-    }
-    return { 'traces.get': ask('get'), 'traces.export': ask('export') }
-  }
-
-  async #askNodes(method: string, params: unknown): Promise<string | undefined> {
-    const cluster = this.#cluster
-    if (cluster === undefined) return undefined
-    const { payloads = false, compat = false } = this.#config.aio.otlp ?? {}
-    const nodes = {
-      node: this.#config.cluster!.node,
-      otlp: { version: VERSION, payloads, compat },
-      own: async (traceId: string, scope: object) => this.#room?.ownTrace(traceId, scope),
-      others: (traceId: string) => cluster.tracesOf(traceId),
-    }
-    return askNodes(nodes, method, params)
-  }
-
-  #clusterStatus(): ClusterStatus {
-    if (this.#cluster !== undefined) return this.#cluster.status
-    throw new ControlError('this bus is alone: its configuration has no "cluster"')
-  }
-
-  /** A link to the console for whoever can open the control socket (contract 15.2). */
-  #consoleLink(name: unknown): { readonly url: string } {
-    const role = name === undefined ? 'admin' : (['admin', 'observer'] as const).find((each) => each === name)
-    if (role === undefined) throw new ControlError('role is admin or observer')
-    const url = this.#web?.consoleLink(role)
-    if (url !== undefined) return { url }
-    throw new ControlError('this bus has no web door with a console: start it with --http 127.0.0.1:8080')
   }
 
   #status(): Status {
-    const { workers, kept_sessions: _kept, ...bus } = this.#daemon.snapshot()
-    return {
-      ...bus,
-      workers: workers.map(statusOf),
-      ...this.#shellStatus(),
-      pid: process.pid,
-      version: VERSION,
-      uptime_sec: Math.round(performance.now() - this.#startedAtMs) / 1000,
-      rss_bytes: ownMemoryBytes(),
-      addresses: this.#addresses,
-      config: this.#config.file,
+    const rooms: Rooms = {
+      edges: this.#edges,
+      admissions: this.#admissions,
+      aggregates: this.#aggregates,
+      cluster: this.#cluster,
+      gateway: this.#room,
+      store: this.#store,
+      web: this.#web,
     }
-  }
-
-  /** What is counted outside the kernel. */
-  #shellStatus(): Partial<Status> {
-    const { failures } = this.#edges
-    const refused = {
-      ...this.#daemon.snapshot().refused,
-      ...Object.fromEntries(this.#room?.refused ?? []),
-      ...Object.fromEntries(this.#aggregates?.refused ?? []),
-      ...Object.fromEntries(this.#web?.refusedByReason ?? []),
-      ...(failures === 0 ? {} : { internal_error: failures }),
-    }
-    const { kept_sessions: kept } = this.#daemon.snapshot()
-    const sessions = kept === undefined ? {} : { kept_sessions: { ...this.#journalStatus(), ...kept } }
-    const access = this.#admissions === undefined ? {} : { access: this.#admissions.status }
-    const aggregates = this.#aggregates === undefined ? {} : { aggregates: this.#aggregates.status }
-    return {
-      refused,
-      ...access,
-      ...sessions,
-      ...aggregates,
-      ...(this.#cluster === undefined ? {} : { cluster: this.#cluster.figures }),
-      ...(this.#room === undefined ? {} : { traces: this.#room.status() }),
-    }
-  }
-
-  #journalStatus(): { readonly state: string; readonly dropped: number } {
-    return this.#store?.journal?.status() ?? { state: 'memory', dropped: 0 }
+    const uptimeMs = performance.now() - this.#startedAtMs
+    const about = { uptimeMs, addresses: this.#addresses, config: this.#config.file }
+    return statusOfBus(this.#daemon.snapshot(), rooms, about)
   }
 
   /** Contract 7.5: all or nothing; what cannot change while the bus runs is refused. One at a time. */
@@ -544,20 +424,8 @@ class Run {
       throw new ControlError(`the configuration has problems, the old one stays:\n${problems}`, MISTAKE)
     }
     const config = this.#restarts.applyTo(reading.config)
-    if (JSON.stringify(config.listen) !== JSON.stringify(this.#config.listen)) {
-      this.#options.log.write('error', 'reload refused: listen has changed, which needs a restart')
-      throw new ControlError('listen has changed: restart the bus for that; the old configuration stays')
-    }
-    if (!isSameNode(config.cluster, this.#config.cluster)) {
-      this.#options.log.write('error', 'reload refused: cluster has changed, which needs a restart')
-      throw new ControlError(
-        'cluster has changed, and not only export and import: restart the bus for that; the old configuration stays',
-      )
-    }
-    if (config.access !== undefined && this.#options.recordsPayloads) {
-      this.#options.log.write('error', 'reload refused: access and --record-payloads exclude each other')
-      throw new ControlError('this bus records payloads, and with "access" credentials would be among them')
-    }
+    const running = { config: this.#config, recordsPayloads: this.#options.recordsPayloads }
+    refuseWhatMayNotChange(config, running, this.#options.log)
     await this.#learn(config)
     await this.#openRoom(config)
     await this.#reloadAccess(config.access)
@@ -598,15 +466,6 @@ class Run {
     const own = this.#daemon.snapshot().workers.filter((worker) => worker.pool === pool)
     const retiring = own.filter(({ state }) => state === 'retiring').length
     return { workers: own.filter(({ state }) => state === 'starting' || state === 'ready').length, retiring }
-  }
-
-  #administered(): Administered {
-    return {
-      log: this.#options.log,
-      pools: () => this.#config.bus.pools.map(({ id }) => id),
-      stop: (isAtOnce) => (isAtOnce ? this.#end(1) : this.#shutDown('stop was asked for')),
-      restart: (pool, isAtOnce) => this.#restart(pool, isAtOnce),
-    }
   }
 
   /** Where nobody has been asked so far nothing of it is loaded; from then on it stays. */
@@ -677,7 +536,7 @@ class Run {
 
   async #closeDoors(): Promise<void> {
     this.#web?.shutDown()
-    await Promise.all(this.#listeners.map((listener) => listener.close()))
+    await this.#doors.close()
   }
 
   /** Nothing of ours stays: no process, no socket file, no record. */
@@ -697,35 +556,7 @@ class Run {
   }
 }
 
-/** A node takes up what it exports and imports, and nothing else, while it runs (contract 14.1). */
-function isSameNode(one: ClusterConfig | undefined, other: ClusterConfig | undefined): boolean {
-  const fixed = (config: ClusterConfig | undefined): unknown => config && { ...config, exports: [], imports: [] }
-  return isDeepStrictEqual(fixed(one), fixed(other))
-}
-
 /** Traces or what is said in sessions are to be kept; what that takes is loaded only then. */
 function hasUseForStore({ bus: { gateway, pools } }: BusConfig): boolean {
   return (gateway !== undefined && gateway !== 'off') || pools.some(({ keeping }) => keeping?.isJournaled === true)
-}
-
-/** An observer sees its pools, and nothing of other callers or of this machine. */
-function statusFor(status: Status, rights: Rights | undefined): Partial<Status> {
-  if (rights === undefined || rights.role === 'admin') return status
-  const { config: _config, principals: _principals, access: _access, pid: _pid, ...known } = status
-  const { client_list: _clients, session_list: _sessions, ...shown } = known
-  const workers = status.workers
-    .filter(({ pool }) => mayUsePool(rights, pool))
-    .map(({ last_stderr: _said, address: _address, ...worker }) => ({ ...worker, pid: null }))
-  const pools = (status.pools ?? []).filter(({ id }) => mayUsePool(rights, id))
-  return { ...shown, workers, pools }
-}
-
-/** Only a worker that is a process has a pid; one that is elsewhere has an address. */
-function statusOf({ facts, ...worker }: WorkerSnapshot): WorkerStatus {
-  const { pid, address } = facts
-  return {
-    ...worker,
-    pid: typeof pid === 'number' ? pid : null,
-    ...(typeof address === 'string' ? { address } : {}),
-  }
 }
