@@ -27,7 +27,8 @@ function readSource(name: string): Source {
   return { name, code, strings }
 }
 
-const SOURCES = readdirSync(KERNEL)
+const SOURCES = readdirSync(KERNEL, { recursive: true })
+  .map(String)
   .filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts'))
   .map(readSource)
 

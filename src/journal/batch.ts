@@ -3,7 +3,7 @@
  * it is long, and the rest is small.
  */
 import type { JournalOrder } from '../kernel/events.ts'
-import type { EntryKind } from '../kernel/journal.ts'
+import type { EntryKind } from '../kernel/kept/journal.ts'
 
 /** A run that has so much is followed by another: whoever wants one line reads its whole run. */
 const RUN_BYTES = 64 * 1024

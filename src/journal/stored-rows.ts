@@ -3,7 +3,7 @@
  * out or taken for nothing, and never reaches the kernel.
  */
 import type { StoredSession } from '../kernel/events.ts'
-import type { EntryKind } from '../kernel/journal.ts'
+import type { EntryKind } from '../kernel/kept/journal.ts'
 import { KINDS } from './batch.ts'
 
 /** How much there is of a session. */

@@ -4,7 +4,7 @@
  */
 import type { Database, Statement, StoreTenant } from '../host/sqlite.ts'
 import type { JournalHead, StoredSession } from '../kernel/events.ts'
-import type { EntryKind } from '../kernel/journal.ts'
+import type { EntryKind } from '../kernel/kept/journal.ts'
 import type { PackedBatch, PackedLines, PackedOrder, PackedOther } from './batch.ts'
 import { prepareJournal } from './schema.ts'
 import {

@@ -11,13 +11,6 @@ import { Dialects } from './dialects.ts'
 import type { Action, BusEvent, WorkerGeneration, Write } from './events.ts'
 import { faultOf } from './faults.ts'
 import { Flow } from './flow.ts'
-import type { WorkerState } from './lifecycle.ts'
-import { FIXED } from './limits.ts'
-import { Client, type Peer, type Worker } from './peers.ts'
-import type { Pool } from './pools.ts'
-import { LOCAL_IDENTITY, type Rights } from './rights.ts'
-import { type Roll, takeRoll } from './roll.ts'
-import { Router } from './router.ts'
 import {
   describeKept,
   findKept,
@@ -28,7 +21,14 @@ import {
   type OpenQuestion,
   openQuestions,
   type Viewer,
-} from './session-view.ts'
+} from './kept/session-view.ts'
+import type { WorkerState } from './lifecycle.ts'
+import { FIXED } from './limits.ts'
+import { Client, type Peer, type Worker } from './peers.ts'
+import type { Pool } from './pools.ts'
+import { LOCAL_IDENTITY, type Rights } from './rights.ts'
+import { type Roll, takeRoll } from './roll.ts'
+import { Router } from './router.ts'
 import { type BusSnapshot, takeSnapshot } from './snapshot.ts'
 import { StuckClock } from './stuck.ts'
 import { Supervisor } from './supervisor.ts'

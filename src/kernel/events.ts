@@ -6,7 +6,7 @@
  */
 import type { ErrorObject } from '../wire/jsonrpc.ts'
 import type { Reason } from './faults.ts'
-import type { EntryKind } from './journal.ts'
+import type { EntryKind } from './kept/journal.ts'
 import type { Observed } from './observation.ts'
 import type { BusMethod, Identity, Rights } from './rights.ts'
 import type { Via } from './via.ts'

@@ -7,7 +7,7 @@
  */
 import type { Core } from './core.ts'
 import { ownMap, ownSet } from './empty.ts'
-import type { KeptSession } from './kept-session.ts'
+import type { KeptSession } from './kept/kept-session.ts'
 import type { Request } from './owed.ts'
 import type { Client, Worker } from './peers.ts'
 import type { Principal, SessionId } from './vocabulary.ts'

@@ -1,7 +1,7 @@
 /** A copy of what the bus is doing, for people and programs that look on; nobody outside the kernel sees a table. */
 import type { Core } from './core.ts'
 import type { Facts } from './events.ts'
-import type { Kept } from './kept.ts'
+import type { Kept } from './kept/kept.ts'
 import { sayEnd } from './last-end.ts'
 import type { WorkerState } from './lifecycle.ts'
 import type { Worker } from './peers.ts'

@@ -59,7 +59,8 @@ export async function runGenerated({ sample, seed, only, jobs }) {
 }
 
 function everyMutation(kernel) {
-  return readdirSync(kernel)
+  return readdirSync(kernel, { recursive: true })
+    .map(String)
     .filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts'))
     .sort()
     .flatMap((name) => {

@@ -1,6 +1,6 @@
 /** A journal in memory, for the kernel on the clock of a test: it writes and answers when the test says so. */
 import type { Written as Acknowledged, BusEvent, JournalOrder, StoredSession } from '../../src/kernel/events.ts'
-import type { EntryKind } from '../../src/kernel/journal.ts'
+import type { EntryKind } from '../../src/kernel/kept/journal.ts'
 import type { KeptStage } from './kept-stage.ts'
 
 interface Written {

@@ -3,7 +3,7 @@
  * not said to have written it may forget.
  */
 import type { BusEvent, JournalOrder, StoredSession, Written } from '../../src/kernel/events.ts'
-import type { EntryKind } from '../../src/kernel/journal.ts'
+import type { EntryKind } from '../../src/kernel/kept/journal.ts'
 
 type Read = Extract<JournalOrder, { order: 'read' }>
 type Write = Exclude<JournalOrder, Read>

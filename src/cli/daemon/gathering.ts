@@ -2,8 +2,9 @@
  * A list of sessions out of what several nodes have told: each once, newest first, page by page, and who has not answered
  * is named (contract 14.6).
  */
+
+import { pageOf } from '../../kernel/kept/session-page.ts'
 import { FIXED } from '../../kernel/limits.ts'
-import { pageOf } from '../../kernel/session-page.ts'
 import type { Refusal } from '../../kernel/vocabulary.ts'
 import type { Errand } from './errand.ts'
 

@@ -1,7 +1,7 @@
 /** All that the API of the console knows of the bus, as types. */
 
+import type { KeptRow, KeptWish, OpenQuestion, PassingRow } from '../../kernel/kept/session-view.ts'
 import type { Identity } from '../../kernel/rights.ts'
-import type { KeptRow, KeptWish, OpenQuestion, PassingRow } from '../../kernel/session-view.ts'
 import type { SpanCounts } from '../../kernel/traffic.ts'
 import type { Admitted, Judgement } from '../../web/port.ts'
 import type { WebRequest } from '../../web/web-request.ts'
@@ -18,7 +18,7 @@ export interface LogLine {
 /** Puts a question to the trace store; fails with what it is refused for. */
 export type TraceQuery = (method: 'list' | 'get' | 'export', params: object) => Promise<unknown>
 
-export type { KeptRow as SessionRow, OpenQuestion } from '../../kernel/session-view.ts'
+export type { KeptRow as SessionRow, OpenQuestion } from '../../kernel/kept/session-view.ts'
 
 /** What somebody may see of sessions. */
 export interface SessionsPort {

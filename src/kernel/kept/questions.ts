@@ -5,18 +5,18 @@
  * A question waits while nobody drives, for a while; then, or where nobody can answer it, it is answered for the client,
  * never with consent. Invariant: the agent gets one answer, and a late one of somebody who was asked before is dropped.
  */
-import type { Envelope } from '../wire/envelope.ts'
-import { FIELD } from '../wire/fields.ts'
-import { replace } from '../wire/splice.ts'
-import type { WorkerRow } from './dialect-table.ts'
+import type { Envelope } from '../../wire/envelope.ts'
+import { FIELD } from '../../wire/fields.ts'
+import { replace } from '../../wire/splice.ts'
+import type { WorkerRow } from '../dialect-table.ts'
+import { FIXED } from '../limits.ts'
+import { type Question, spell } from '../owed.ts'
+import type { Client, Worker } from '../peers.ts'
+import type { Switchboard } from '../switchboard.ts'
 import type { History } from './history.ts'
-import { paramsOf, resultOf } from './kept-lines.ts'
 import type { Asked, KeptSession } from './kept-session.ts'
-import { FIXED } from './limits.ts'
-import { type Question, spell } from './owed.ts'
+import { paramsOf, resultOf } from './lines.ts'
 import { nameOf } from './participants.ts'
-import type { Client, Worker } from './peers.ts'
-import type { Switchboard } from './switchboard.ts'
 
 export class KeptQuestions {
   readonly #board: Switchboard

@@ -4,18 +4,18 @@
  *
  * The agent is asked by the bus itself, page by page; one that is slow, or refuses, is left out.
  */
-import { spellTime } from '../wire/calendar.ts'
-import type { Envelope } from '../wire/envelope.ts'
+import { spellTime } from '../../wire/calendar.ts'
+import type { Envelope } from '../../wire/envelope.ts'
+import { FIXED } from '../limits.ts'
+import type { Request } from '../owed.ts'
+import type { Client, Worker } from '../peers.ts'
+import type { Route } from '../route.ts'
+import type { Switchboard } from '../switchboard.ts'
+import type { PoolId } from '../vocabulary.ts'
 import type { Kept } from './kept.ts'
-import { MARK, paramsOf, resultOf } from './kept-lines.ts'
 import type { KeptSession } from './kept-session.ts'
-import { FIXED } from './limits.ts'
-import type { Request } from './owed.ts'
-import type { Client, Worker } from './peers.ts'
-import type { Route } from './route.ts'
+import { MARK, paramsOf, resultOf } from './lines.ts'
 import { pageOf } from './session-page.ts'
-import type { Switchboard } from './switchboard.ts'
-import type { PoolId } from './vocabulary.ts'
 
 type Info = Readonly<Record<string, unknown>>
 

@@ -2,12 +2,12 @@
  * Lines that the bus itself says in a kept session, in the words of its dialect: events, what a person said, and what
  * clients that know nothing of others must be told. Spelled here and nowhere else; each ends with its newline.
  */
-import type { Envelope } from '../wire/envelope.ts'
-import { FIELD } from '../wire/fields.ts'
-import { elementsOf, memberOf } from '../wire/json-array.ts'
-import type { KeepingWords } from './dialect-table.ts'
-import { FIXED } from './limits.ts'
-import type { SessionId } from './vocabulary.ts'
+import type { Envelope } from '../../wire/envelope.ts'
+import { FIELD } from '../../wire/fields.ts'
+import { elementsOf, memberOf } from '../../wire/json-array.ts'
+import type { KeepingWords } from '../dialect-table.ts'
+import { FIXED } from '../limits.ts'
+import type { SessionId } from '../vocabulary.ts'
 
 /** What is told of a session beside what is said in it (contract 12.19). */
 export type SessionEvent =

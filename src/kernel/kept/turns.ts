@@ -4,18 +4,18 @@
  * A prompt that comes while another client's turn is under way waits for its end. The turn goes on when its client goes;
  * its answer is kept as its end. What the person said is told to the others, unless the agent tells it itself.
  */
-import type { Envelope } from '../wire/envelope.ts'
-import { FIELD } from '../wire/fields.ts'
+import type { Envelope } from '../../wire/envelope.ts'
+import { FIELD } from '../../wire/fields.ts'
+import { FIXED } from '../limits.ts'
+import type { Request } from '../owed.ts'
+import type { Client } from '../peers.ts'
+import type { Route } from '../route.ts'
+import type { Switchboard } from '../switchboard.ts'
+import { WaitingLine } from '../waiting.ts'
 import type { History } from './history.ts'
-import { paramsOf, promptLines, resultOf, titleOf } from './kept-lines.ts'
 import type { KeptSession, Turn, Unsaid } from './kept-session.ts'
-import { FIXED } from './limits.ts'
-import type { Request } from './owed.ts'
+import { paramsOf, promptLines, resultOf, titleOf } from './lines.ts'
 import { nameOf, type Participants } from './participants.ts'
-import type { Client } from './peers.ts'
-import type { Route } from './route.ts'
-import type { Switchboard } from './switchboard.ts'
-import { WaitingLine } from './waiting.ts'
 
 export class KeptTurns {
   readonly #board: Switchboard

@@ -6,17 +6,17 @@
  * later, out of what is held here or of the journal. Only the driver holds up the agent. Invariant: every client gets
  * every number that is meant for it once and in order, or is told what it missed.
  */
-import { spellTime } from '../wire/calendar.ts'
-import { Envelope, SHAPE } from '../wire/envelope.ts'
-import type { BusEvent, JournalOrder } from './events.ts'
+import { spellTime } from '../../wire/calendar.ts'
+import { Envelope, SHAPE } from '../../wire/envelope.ts'
+import type { BusEvent, JournalOrder } from '../events.ts'
+import { FIXED } from '../limits.ts'
+import type { Client, Worker } from '../peers.ts'
+import type { Switchboard } from '../switchboard.ts'
+import { withoutTerminals } from '../terminal-parts.ts'
 import type { Entry, EntryKind, State } from './journal.ts'
-import { type EventHead, eventLine, noticeOf, type SessionEvent } from './kept-lines.ts'
 import type { KeptSession } from './kept-session.ts'
-import { FIXED } from './limits.ts'
-import type { Client, Worker } from './peers.ts'
+import { type EventHead, eventLine, noticeOf, type SessionEvent } from './lines.ts'
 import type { Seat } from './seat.ts'
-import type { Switchboard } from './switchboard.ts'
-import { withoutTerminals } from './terminal-parts.ts'
 
 export interface Saying {
   /** Whose words they are: it does not hear them again. */

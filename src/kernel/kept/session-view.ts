@@ -3,16 +3,16 @@
  *
  * A principal sees its own; an administrator all, when it says so; an observer those of its pools.
  */
-import { spellTime } from '../wire/calendar.ts'
-import { FIELD } from '../wire/fields.ts'
+import { spellTime } from '../../wire/calendar.ts'
+import { FIELD } from '../../wire/fields.ts'
+import { FIXED } from '../limits.ts'
+import { mayUsePool, type Rights } from '../rights.ts'
+import type { Session } from '../sessions.ts'
+import type { Switchboard } from '../switchboard.ts'
+import type { Principal } from '../vocabulary.ts'
 import type { KeptSession, KeptState } from './kept-session.ts'
-import { FIXED } from './limits.ts'
 import { isUnseen, nameOf } from './participants.ts'
-import { mayUsePool, type Rights } from './rights.ts'
 import { pageOf } from './session-page.ts'
-import type { Session } from './sessions.ts'
-import type { Switchboard } from './switchboard.ts'
-import type { Principal } from './vocabulary.ts'
 
 export interface Viewer {
   readonly rights: Rights

@@ -4,15 +4,15 @@
  * Whoever takes part finds the session among its own; the last one that came or prompted drives. When the drive moves,
  * everybody is told, and what the agent asks moves with it. A session that nobody takes part in any more is detached.
  */
-import { ownMap, ownSet } from './empty.ts'
+import { ownMap, ownSet } from '../empty.ts'
+import { FIXED } from '../limits.ts'
+import type { Client } from '../peers.ts'
+import type { Session } from '../sessions.ts'
+import type { Switchboard } from '../switchboard.ts'
 import type { History } from './history.ts'
-import { eventLine, MARK, noticeLine } from './kept-lines.ts'
 import type { KeptSession } from './kept-session.ts'
-import { FIXED } from './limits.ts'
-import type { Client } from './peers.ts'
+import { eventLine, MARK, noticeLine } from './lines.ts'
 import { Seat } from './seat.ts'
-import type { Session } from './sessions.ts'
-import type { Switchboard } from './switchboard.ts'
 
 export interface Joining {
   readonly next: number

@@ -5,16 +5,16 @@
  * Whatever is known here is not asked elsewhere. Where the session lives the directory says; without one it is where its client
  * is served. Invariant: one node at the most is asked, and what it answers is the answer.
  */
-import type { Envelope } from '../wire/envelope.ts'
-import type { ClientRow } from './dialect-table.ts'
-import type { BusEvent } from './events.ts'
-import { paramsOf } from './kept-lines.ts'
-import type { Request } from './owed.ts'
-import type { Client } from './peers.ts'
-import type { Pool } from './pools.ts'
-import { Route } from './route.ts'
-import type { Switchboard } from './switchboard.ts'
-import type { BusSpec } from './vocabulary.ts'
+import type { Envelope } from '../../wire/envelope.ts'
+import type { ClientRow } from '../dialect-table.ts'
+import type { BusEvent } from '../events.ts'
+import type { Request } from '../owed.ts'
+import type { Client } from '../peers.ts'
+import type { Pool } from '../pools.ts'
+import { Route } from '../route.ts'
+import type { Switchboard } from '../switchboard.ts'
+import type { BusSpec } from '../vocabulary.ts'
+import { paramsOf } from './lines.ts'
 
 type Located = Extract<BusEvent, { type: 'located' }>
 export type FarMethod = 'bus::sessions.attach' | 'bus::sessions.detach' | 'bus::sessions.end'

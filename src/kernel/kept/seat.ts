@@ -4,11 +4,12 @@
  * Whatever it is sent of the session, it is sent by this position: so nothing is missing and nothing comes twice, whether
  * it is live, lags behind, or reads what was said before it came (contract 12.12, 12.19).
  */
+
+import type { Request } from '../owed.ts'
+import type { Client } from '../peers.ts'
+import type { Timer } from '../timers.ts'
 import type { Entry } from './journal.ts'
 import type { KeptSession } from './kept-session.ts'
-import type { Request } from './owed.ts'
-import type { Client } from './peers.ts'
-import type { Timer } from './timers.ts'
 
 /** What was said is read before something else happens. */
 export interface Replay {

@@ -5,20 +5,20 @@
  * What the agent brings back replaces what was written down; where it cannot, that is shown, and nobody pretends that the
  * session goes on.
  */
-import type { Envelope } from '../wire/envelope.ts'
-import { FIELD } from '../wire/fields.ts'
-import { withMember } from '../wire/json-edit.ts'
-import type { KeepingWords } from './dialect-table.ts'
-import { ownSet } from './empty.ts'
+import type { Envelope } from '../../wire/envelope.ts'
+import { FIELD } from '../../wire/fields.ts'
+import { withMember } from '../../wire/json-edit.ts'
+import type { KeepingWords } from '../dialect-table.ts'
+import { ownSet } from '../empty.ts'
+import type { Request } from '../owed.ts'
+import type { Client, Worker } from '../peers.ts'
+import type { Route } from '../route.ts'
+import { comingSessions, hasRoomForSession } from '../sessions.ts'
+import type { Switchboard } from '../switchboard.ts'
 import type { Kept } from './kept.ts'
-import { lostLine, MARK, paramsOf, resultOf } from './kept-lines.ts'
 import type { KeptSession, Replayed } from './kept-session.ts'
-import type { Request } from './owed.ts'
-import type { Client, Worker } from './peers.ts'
-import type { Route } from './route.ts'
+import { lostLine, MARK, paramsOf, resultOf } from './lines.ts'
 import type { Seat } from './seat.ts'
-import { comingSessions, hasRoomForSession } from './sessions.ts'
-import type { Switchboard } from './switchboard.ts'
 
 interface Revival {
   readonly line: Envelope

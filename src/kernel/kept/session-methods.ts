@@ -5,16 +5,16 @@
  * Whoever may not see a session is told that there is none. A principal sees its own; an administrator all, when it says
  * so; an observer those of its pools, and changes nothing.
  */
-import type { Envelope } from '../wire/envelope.ts'
+import type { Envelope } from '../../wire/envelope.ts'
+import type { Reason } from '../faults.ts'
+import { FIXED } from '../limits.ts'
+import type { Request } from '../owed.ts'
+import type { Client } from '../peers.ts'
+import type { Switchboard } from '../switchboard.ts'
 import { isFarMethod, poolSeenBy } from './far-sessions.ts'
-import type { Reason } from './faults.ts'
-import { paramsOf } from './kept-lines.ts'
 import type { KeptSession, KeptState } from './kept-session.ts'
-import { FIXED } from './limits.ts'
-import type { Request } from './owed.ts'
-import type { Client } from './peers.ts'
+import { paramsOf } from './lines.ts'
 import { findKept, listKept, type Viewer } from './session-view.ts'
-import type { Switchboard } from './switchboard.ts'
 
 type Params = Readonly<Record<string, unknown>>
 

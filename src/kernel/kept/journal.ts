@@ -4,7 +4,7 @@
  * It touches no disk: it holds what nobody has written down yet, knows how much there is in all, and gives up the oldest
  * turns above its bound. Invariant: the entries that it holds are neighbours and end with the newest.
  */
-import { FIXED } from './limits.ts'
+import { FIXED } from '../limits.ts'
 
 /** `fleeting` is of no use later; `prompt` was made by the bus of what a person said. */
 export type EntryKind = 'update' | 'prompt' | 'fleeting' | 'event'

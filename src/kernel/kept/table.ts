@@ -5,12 +5,12 @@
  * A session is known by its principal and its id. Whose it is is remembered longer than what was said; both are bounded,
  * and what has ended goes before what lives.
  */
-import type { StoredSession } from './events.ts'
+import type { StoredSession } from '../events.ts'
+import { FIXED } from '../limits.ts'
+import type { Switchboard } from '../switchboard.ts'
+import type { PoolId, Principal, SessionId } from '../vocabulary.ts'
 import type { History } from './history.ts'
 import { type KeptIdentity, KeptSession, keyOf } from './kept-session.ts'
-import { FIXED } from './limits.ts'
-import type { Switchboard } from './switchboard.ts'
-import type { PoolId, Principal, SessionId } from './vocabulary.ts'
 
 export class KeptTable {
   readonly #board: Switchboard

@@ -5,18 +5,18 @@
  * A participant has the session by new, load, resume or attach; the driver is the one that last did so or prompted. An
  * observer only reads. The session lives while it has rows at a worker; else it is what is known of one that has ended.
  */
-import type { Envelope } from '../wire/envelope.ts'
-import type { WorkerRow } from './dialect-table.ts'
-import type { Dialect } from './dialects.ts'
-import type { JournalKey } from './events.ts'
+import type { Envelope } from '../../wire/envelope.ts'
+import type { WorkerRow } from '../dialect-table.ts'
+import type { Dialect } from '../dialects.ts'
+import type { JournalKey } from '../events.ts'
+import type { Question, Request } from '../owed.ts'
+import type { Client, Worker } from '../peers.ts'
+import type { Session } from '../sessions.ts'
+import type { Timer } from '../timers.ts'
+import type { Keeping, PoolId, Principal, SessionId } from '../vocabulary.ts'
+import type { WaitingLine } from '../waiting.ts'
 import { Journal } from './journal.ts'
-import type { Question, Request } from './owed.ts'
-import type { Client, Worker } from './peers.ts'
 import type { Seat } from './seat.ts'
-import type { Session } from './sessions.ts'
-import type { Timer } from './timers.ts'
-import type { Keeping, PoolId, Principal, SessionId } from './vocabulary.ts'
-import type { WaitingLine } from './waiting.ts'
 
 /** A prompt that is not told of yet, part by part; its request goes to the agent first. */
 export interface Unsaid {
