@@ -32,6 +32,8 @@ export class Dialects {
   readonly probed: Dialect | undefined
   /** The one in which messages name sessions. */
   readonly withSessions: Dialect | undefined
+  /** The one whose versions are numbers. */
+  readonly numbered: Dialect | undefined
   /** The methods that cancel a request, in whichever dialect. */
   readonly cancels: ReadonlySet<string>
   /** What uses tools, in whichever dialect, and what belongs to messages that were taken before. */
@@ -47,6 +49,7 @@ export class Dialects {
     this.greeted = this.list.find(({ table }) => table.greeting !== undefined)
     this.probed = this.list.find(({ table }) => table.probe !== undefined)
     this.withSessions = this.list.find(({ table }) => table.hasSessions)
+    this.numbered = this.list.find(({ table }) => table.singleHandshakeFrom !== undefined)
     this.cancels = new Set(tables.flatMap(({ cancel }) => (cancel === undefined ? [] : [cancel.method])))
     const uses = tables.flatMap(({ tools }) =>
       tools === undefined ? [] : ([[tools.call, 'called'] as const, [tools.list, 'listed'] as const] as const),

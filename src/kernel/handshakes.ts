@@ -102,7 +102,9 @@ export class Handshakes {
     const told = { ...params, [offers]: this.#offersTo(worker.pool) }
     this.#board.await(worker, { method, params: told }, (line, isResult) => {
       if (!isCurrent()) return
-      if (isResult) this.#succeed(worker, dialect, line)
+      const other = isResult ? this.#spokenInstead(worker, line) : undefined
+      if (other !== undefined) this.#mistaken(worker, other, line)
+      else if (isResult) this.#succeed(worker, dialect, line)
       else this.#fail(worker, line)
     })
     // Slow is not another dialect: only an answer to the question decides.
@@ -130,6 +132,19 @@ export class Handshakes {
     this.#board.tell(worker, { jsonrpc: '2.0', method: dialect.table.greeting!.confirms })
     this.#board.supervisor.step(worker, 'started')
     this.#release(worker)
+  }
+
+  /** Many agents answer any handshake with their own: a word that is answered with a number proves no dialect of words. */
+  #spokenInstead({ pool }: Worker, line: Envelope): Dialect | undefined {
+    const { greeted, numbered } = this.#board.dialects
+    if (pool.dialect !== undefined || pool.spec.protocol === greeted!.table.protocol) return undefined
+    return line.typeOf(FIELD.resultProtocolVersion) === 'number' ? numbered : undefined
+  }
+
+  /** Its answer is a welcome of another dialect: whoever had it greeted has come to the wrong pool. */
+  #mistaken(worker: Worker, spoken: Dialect, line: Envelope): void {
+    worker.greeting = 'none'
+    this.answered(worker, spoken, undefined, line)
   }
 
   /** The worker refused: whoever sent a handshake is told what it said; the others want to know what it speaks instead. */

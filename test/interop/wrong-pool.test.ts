@@ -67,6 +67,20 @@ test('an agent that answers whatever it is asked is not taken for a server of th
   await expectAcp(await bus.connect())
 })
 
+test.each([[['lenient']], [['lenient', 'once']]])(
+  'an agent that welcomes whoever comes is no server (%j)',
+  async (args) => {
+    verifies('A1-stranger')
+    const bus = await startBus({ config: config(rawPool({ args })) })
+    const stranger = await bus.connect()
+    const { error } = await stranger.ask(initializeLine(1, '2025-03-26'))
+    expect(error).toMatchObject({ code: -32600, data: { reason: 'protocol_mismatch' } })
+    await intrude(stranger, (id) => initializeLine(id, '2025-03-26'))
+    await expectAcp(await bus.connect())
+    await expectAcp(await bus.connect())
+  },
+)
+
 describe.each([
   ['configured', { protocol: 'mcp' }],
   ['found out by itself', {}],
