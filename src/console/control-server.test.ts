@@ -70,3 +70,15 @@ test('an answer has the id of its question', async () => {
     result: { ok: true },
   })
 })
+
+test('a line that is too long is answered, and the connection ends', async () => {
+  verifies('8.6-edges')
+  const wire = new Wire()
+  serveControl(wire, METHODS)
+  for (let sent = 0; sent <= 256; sent++) wire.push('['.repeat(1024))
+  wire.push('\n{"id":1,"method":"fine"}\n')
+  await new Promise((resolve) => wire.once('finish', resolve))
+  expect(wire.said.map((line) => JSON.parse(line))).toMatchObject([
+    { id: null, error: { code: -32600, data: { reason: 'message_too_large' } } },
+  ])
+})

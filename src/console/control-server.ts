@@ -10,6 +10,7 @@ import { LineSplitter } from '../wire/frame.ts'
 import { CODE, type ErrorObject, errorLine, notificationLine, resultLine } from '../wire/jsonrpc.ts'
 
 const MAX_LINE_BYTES = 64 * 1024
+const LEAVE_MS = 1_000
 
 export interface ControlCall {
   readonly params: Readonly<Record<string, unknown>>
@@ -49,12 +50,20 @@ export function serveControl(socket: Duplex, methods: ControlMethods, onTrouble:
   socket.on('error', () => socket.destroy())
   socket.on('end', () => socket.end())
   socket.on('data', (chunk: Buffer) => {
+    if (splitter.overflowed) return
     splitter.push(chunk, 0, (bytes, start, end) => {
       void answer(socket, bytes.utf8Slice(start, end), methods, onTrouble)
       return true
     })
-    if (splitter.overflowed) socket.destroy()
+    if (splitter.overflowed) refuseLine(socket)
   })
+}
+
+/** The rest of the line is read for a moment and thrown away: whoever is cut off in the middle does not hear why. */
+function refuseLine(socket: Duplex): void {
+  const message = `a request is a line of at most ${MAX_LINE_BYTES / 1024} KiB`
+  socket.end(errorLine('null', { code: CODE.invalidRequest, message, data: { reason: 'message_too_large' } }))
+  setTimeout(() => socket.destroy(), LEAVE_MS).unref()
 }
 
 interface ControlRequest {
