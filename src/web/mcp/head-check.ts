@@ -37,8 +37,9 @@ export function problemOfHead(head: Head, line: Envelope): Refusal | undefined {
   const method = line.text(FIELD.method)!
   if (head.method?.trim() !== method) return mismatch('Mcp-Method')
   const key = Object.hasOwn(NAMED_BY, method) ? NAMED_BY[method] : undefined
-  const name = key === undefined ? undefined : memberText(line, FIELD.params, key)
-  return name === undefined || decodeName(head.name) === name ? undefined : mismatch('Mcp-Name')
+  if (key === undefined) return undefined
+  const name = memberText(line, FIELD.params, key)
+  return decodeName(head.name) === name ? undefined : mismatch('Mcp-Name')
 }
 
 function mismatch(header: string): Refusal {
