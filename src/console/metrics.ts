@@ -115,8 +115,27 @@ const METRICS: readonly Metric[] = [
     type: 'gauge',
     samples: perWorker((worker) => worker.sessions),
   },
+  ...webMetrics(),
   ...clusterMetrics(),
 ]
+
+/** Of a bus with web doors; elsewhere they have no samples, and are left out. */
+function webMetrics(): Metric[] {
+  type Figures = NonNullable<Measured['web']>
+  const of = (name: string, help: string, value: (web: Figures) => number): Metric => ({
+    name: `web_${name}`,
+    help,
+    type: 'gauge',
+    isOptional: true,
+    samples: ({ web }) => (web === undefined ? [] : [[{}, value(web)]]),
+  })
+  return [
+    of('connections', 'Connections at the web doors.', (web) => web.connections),
+    of('mcp_sessions', 'Sessions of MCP over HTTP.', (web) => web.mcp_sessions),
+    of('acp_connections', 'Clients of ACP over HTTP.', (web) => web.acp_connections),
+    of('streams', 'Answers that are streams of events.', (web) => web.streams),
+  ]
+}
 
 /** Of a node of many; elsewhere they have no samples, and are left out. */
 function clusterMetrics(): Metric[] {

@@ -53,6 +53,13 @@ export type Status = Omit<BusSnapshot, 'workers' | 'kept_sessions'> &
     readonly kept_sessions?: KeptStatus
     /** The other nodes, where there are such (contract 14.10). */
     readonly cluster?: ClusterFigures
+    /** What is open at the web doors, where there are such (contract 10.18). */
+    readonly web?: {
+      readonly connections: number
+      readonly mcp_sessions: number
+      readonly acp_connections: number
+      readonly streams: number
+    }
     /** The trace store, where there is one. */
     readonly traces?: { readonly state: 'ok' | 'failed'; readonly dropped: number }
   }

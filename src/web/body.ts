@@ -29,12 +29,13 @@ export async function readLine(web: WebRequest, maxBytes: number): Promise<Read<
   return Buffer.isBuffer(bytes) ? toOneLine(bytes) : bytes
 }
 
-/** One message; an array of them is refused here, where no protocol allows it. */
-export function readMessage(line: Buffer): Read<Message> {
+/** One message that its sender may send here; an array of them is refused here, where no protocol allows it. */
+export function readMessage({ denied }: WebRequest, line: Buffer): Read<Message> {
   const envelope = new Envelope()
   const shape = envelope.read(line, 0, line.length)
   if (shape === SHAPE.notJson) return { refusal: { reason: 'not_json' } }
-  if (shape !== SHAPE.bad) return { line, envelope }
+  if (shape !== SHAPE.bad && denied === undefined) return { line, envelope }
+  if (shape !== SHAPE.bad) return { refusal: { ...denied!, id: envelope.idSpelling() } }
   return { refusal: { reason: 'bad_envelope', id: envelope.idSpelling(), detail: { problem: envelope.problem } } }
 }
 

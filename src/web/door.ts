@@ -9,7 +9,7 @@ import type { Duplex } from 'node:stream'
 import type { PeerCertificate } from 'node:tls'
 import type { TcpAddress } from '../host/address.ts'
 import type { Accept, ConnectionInfo, DoorOptions, Listener } from '../transports/listener.ts'
-import { webFaultOf } from './faults.ts'
+import { type WebReason, webFaultOf } from './faults.ts'
 import { Unanswered } from './unanswered.ts'
 
 export interface HttpDoorOptions {
@@ -17,6 +17,13 @@ export interface HttpDoorOptions {
   /** Binds the address and hands over connections: the TCP door or the TLS door. */
   readonly bind: (address: TcpAddress, accept: Accept) => Promise<Listener>
   readonly onTrouble: NonNullable<DoorOptions['onTrouble']>
+  /** Somebody was refused of whom nothing was read that could be served. */
+  readonly refused: (reason: WebReason | 'bad_envelope') => void
+}
+
+export interface HttpListener extends Listener {
+  /** Connections that are open. */
+  readonly connectionCount: number
 }
 
 /** How a connection came. */
@@ -41,16 +48,20 @@ const REQUEST_TIMEOUT_MS = 300_000
 const KEEP_ALIVE_MS = 65_000
 const CHECK_INTERVAL_MS = 500
 const MAX_REQUESTS_PER_SOCKET = 0
+const METHODS = 'GET, HEAD, POST, DELETE, OPTIONS'
 
 export async function listenHttp(
   address: TcpAddress,
   options: HttpDoorOptions,
   service: HttpService,
-): Promise<Listener> {
+): Promise<HttpListener> {
   const door = new HttpDoor(options, service)
   const listener = await options.bind(address, door.take)
   return {
     address: listener.address.replace(/^(tcp|tls):/, (_, door) => (door === 'tls' ? 'https://' : 'http://')),
+    get connectionCount() {
+      return door.connectionCount
+    },
     close: async () => {
       await listener.close()
       door.close()
@@ -84,15 +95,19 @@ class HttpDoor {
       else if (!isForWebSocket(request)) this.#readAgain(socket, headWithoutUpgrade(request), head)
       else service.upgrade(request, socket, head, connection)
     })
+    // It is no proxy.
+    this.#server.on('connect', (_request, socket) => {
+      this.#refuse(socket, '405 Method Not Allowed', 'wrong_method', `Allow: ${METHODS}\r\n`)
+    })
     this.#server.on('clientError', (error, socket) => {
-      this.#unanswered.get(socket)?.end((broken) => answerUnreadable(error, socket, broken))
+      this.#unanswered.get(socket)?.end((broken) => this.#answerUnreadable(error, socket, broken))
     })
     // It is never bound itself: from now on it looks after the time that heads and bodies take.
     this.#server.emit('listening')
   }
 
   readonly take: Accept = (socket, info) => {
-    if (this.#connections.size >= this.#options.maxConnections) return refuseConnection(socket)
+    if (this.#connections.size >= this.#options.maxConnections) return this.#refuseConnection(socket)
     this.#connections.set(socket, connectionOf(info, undefined))
     this.#unanswered.set(socket, new Unanswered())
     socket.on('error', () => socket.destroy())
@@ -112,6 +127,32 @@ class HttpDoor {
   #readAgain(socket: Duplex, head: Buffer, rest: Buffer): void {
     socket.unshift(Buffer.concat([head, rest]))
     this.#server.emit('connection', socket)
+  }
+
+  #answerUnreadable(error: Error & { code?: string }, socket: Duplex, broken: ServerResponse | undefined): void {
+    if (socket.destroyed || !socket.writable) return
+    const [status, reason] = BAD_HEADS[error.code ?? ''] ?? ['400 Bad Request', 'bad_envelope']
+    // In the middle of an answer nothing can be said any more.
+    if (broken?.headersSent) return void socket.destroy()
+    this.#refuse(socket, status, reason)
+  }
+
+  #refuseConnection(socket: Duplex): void {
+    socket.on('error', () => socket.destroy())
+    this.#refuse(socket, '503 Service Unavailable', 'too_many_connections', 'Retry-After: 1\r\n')
+    socket.resume()
+    setTimeout(() => socket.destroy(), 1_000).unref()
+  }
+
+  /** The last word on a connection. */
+  #refuse(socket: Duplex, status: string, reason: WebReason | 'bad_envelope', headers = ''): void {
+    this.#options.refused(reason)
+    const error = webFaultOf(reason)
+    socket.end(rawAnswer(status, JSON.stringify({ jsonrpc: '2.0', id: null, error }), headers))
+  }
+
+  get connectionCount(): number {
+    return this.#connections.size
   }
 
   /** Those who ask for nothing are let go; whoever is being answered stays. */
@@ -159,24 +200,6 @@ const BAD_HEADS: Readonly<Record<string, readonly [status: string, reason: 'bad_
   HPE_HEADER_OVERFLOW: ['431 Request Header Fields Too Large', 'bad_envelope'],
   HPE_CHUNK_EXTENSIONS_OVERFLOW: ['413 Payload Too Large', 'bad_envelope'],
   ERR_HTTP_REQUEST_TIMEOUT: ['408 Request Timeout', 'body_timeout'],
-}
-
-function answerUnreadable(error: Error & { code?: string }, socket: Duplex, broken: ServerResponse | undefined): void {
-  if (socket.destroyed || !socket.writable) return
-  const [status, reason] = BAD_HEADS[error.code ?? ''] ?? ['400 Bad Request', 'bad_envelope']
-  // In the middle of an answer nothing can be said any more.
-  if (broken?.headersSent) return void socket.destroy()
-  socket.end(rawAnswer(status, JSON.stringify({ jsonrpc: '2.0', id: null, error: webFaultOf(reason) })))
-}
-
-function refuseConnection(socket: Duplex): void {
-  socket.on('error', () => socket.destroy())
-  const error = webFaultOf('too_many_connections')
-  socket.end(
-    rawAnswer('503 Service Unavailable', JSON.stringify({ jsonrpc: '2.0', id: null, error }), 'Retry-After: 1\r\n'),
-  )
-  socket.resume()
-  setTimeout(() => socket.destroy(), 1_000).unref()
 }
 
 /** An answer without the runtime's help, for a connection that ends with it. */

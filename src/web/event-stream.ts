@@ -37,6 +37,7 @@ export class EventStream {
     const { response } = web
     response.writeHead(200, { ...web.headers, ...HEADERS, ...headers })
     response.flushHeaders()
+    web.countStream()
     response.once('close', () => {
       const wasOver = this.#isOver
       this.#stop()

@@ -46,7 +46,15 @@ export interface PoolFacts {
   readonly sharing: 'shared' | 'isolated' | 'lease'
 }
 
-export interface WebPort {
+/** What is counted at the doors (contract 10.18). */
+export interface WebTally {
+  /** A refusal of the door's own; `reason` is a word of ours. */
+  refused(reason: string): void
+  streamBegan(): void
+  streamEnded(): void
+}
+
+export interface WebPort extends WebTally {
   /** Settles when it is known; slowed where an address has shown too much that does not hold. */
   judge(shown: Shown): Promise<Judgement>
   /** A document for the public, of which paths there are doors (contract 9.14); undefined: there is none. */
@@ -69,7 +77,5 @@ export interface WebPort {
   readonly isShuttingDown: boolean
   /** The state of the bus as Prometheus text. */
   metrics(): string
-  /** A refusal of the door's own is counted; `reason` is a word of ours. */
-  refused(reason: string): void
   log(level: 'debug' | 'info' | 'warn', text: string, about?: Readonly<Record<string, unknown>>): void
 }

@@ -31,7 +31,7 @@ export class RpcAdapter implements Adapter {
       return web.refuse({ reason: 'not_acceptable', detail: { needs: [JSON_TYPE, STREAM_TYPE] } })
     const line = await readLine(web, this.#port.maxMessageBytes)
     if ('refusal' in line) return web.refuse(line.refusal)
-    const message = readMessage(line)
+    const message = readMessage(web, line)
     if ('refusal' in message) return web.refuse(message.refusal)
     if (message.envelope.shape === SHAPE.response)
       return web.refuse({ reason: 'bad_envelope', detail: { problem: 'nobody has asked this client anything' } })
@@ -110,8 +110,8 @@ class RpcCall implements MessageListener {
 export function refusalOf(
   line: Buffer,
   reason: Reason,
-): { reason: Reason; detail: Record<string, unknown>; status: number } {
+): { reason: Reason; detail: Record<string, unknown>; status: number; isCounted: true } {
   const { error } = JSON.parse(line.utf8Slice()) as { error?: { data?: Record<string, unknown> } }
   const { reason: _reason, retryable: _retryable, ...detail } = error?.data ?? {}
-  return { reason, detail, status: statusOf(reason) }
+  return { reason, detail, status: statusOf(reason), isCounted: true }
 }

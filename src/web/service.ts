@@ -51,6 +51,8 @@ export interface ServiceOptions {
   readonly failed: (error: unknown) => void
 }
 
+/** WebSocket is asked for in no other way. */
+const UPGRADED: readonly string[] = ['GET']
 const DOUBLED = 'a header that can be sent once was sent twice'
 const DOCUMENT = /^\/\.well-known\/oauth-protected-resource(?:\/|$)/
 
@@ -64,7 +66,7 @@ export class WebService implements HttpService {
   }
 
   serve(request: IncomingMessage, response: ServerResponse, connection: Connection): void {
-    const web = new WebRequest(request, response, connection, (reason) => this.#port.refused(reason))
+    const web = new WebRequest(request, response, connection, this.#port)
     this.#guard(web, async () => {
       if (serveHealth(web, this.#port)) return
       const adapter = await this.#admit(web)
@@ -78,7 +80,7 @@ export class WebService implements HttpService {
     response.assignSocket(socket as never)
     response.shouldKeepAlive = false
     response.once('finish', () => socket.end())
-    const web = new WebRequest(request, response, connection, (reason) => this.#port.refused(reason))
+    const web = new WebRequest(request, response, connection, this.#port)
     this.#guard(web, async () => {
       const adapter = await this.#admit(web, true)
       if (adapter === undefined) return
@@ -111,8 +113,9 @@ export class WebService implements HttpService {
     const adapter = this.#find(web, isUpgrade)
     if (adapter === undefined) return undefined
     if (web.method === 'OPTIONS') return void this.#answerOptions(web, adapter, origin)
-    if (!isUpgrade && !adapter.methods.includes(web.method))
-      return void web.refuse({ reason: 'wrong_method', headers: { allow: adapter.methods.join(', ') } })
+    const methods = isUpgrade ? UPGRADED : adapter.methods
+    if (!methods.includes(web.method))
+      return void web.refuse({ reason: 'wrong_method', headers: { allow: methods.join(', ') } })
     if (adapter.isRealm) return adapter
     if (this.#port.isShuttingDown && (isUpgrade || web.method === 'POST'))
       return void web.refuse({ reason: 'shutting_down', headers: { connection: 'close' } })
@@ -178,12 +181,15 @@ export class WebService implements HttpService {
     this.#port.open(entrance, admitted, connection.peer, DEAF).leave(true)
   }
 
-  /** Whoever may not use a pool does not learn whether there is one (contract 9.18). */
+  /** Whoever may not use a pool does not learn whether there is one (contract 9.18); of a message the body is judged before that. */
   #choosePool(web: WebRequest): boolean {
     const { pool } = web
     if (pool === undefined) return true
-    if (!mayUsePool(web.admitted.identity.rights, pool)) web.refuse({ reason: 'not_allowed', detail: { pool } })
-    else if (this.#port.pool(pool) === undefined) web.refuse({ reason: 'unknown_pool', detail: { pool } })
+    if (!mayUsePool(web.admitted.identity.rights, pool)) {
+      web.denied = { reason: 'not_allowed', detail: { pool } }
+      if (web.method === 'POST') return true
+      web.refuse(web.denied)
+    } else if (this.#port.pool(pool) === undefined) web.refuse({ reason: 'unknown_pool', detail: { pool } })
     else return true
     return false
   }

@@ -8,7 +8,8 @@ import type { Reason } from '../kernel/faults.ts'
 import type { PoolId } from '../kernel/vocabulary.ts'
 import type { Connection } from './door.ts'
 import { statusOf, type WebReason, webFaultOf } from './faults.ts'
-import type { Admitted } from './port.ts'
+import type { Admitted, WebTally } from './port.ts'
+import { discardRest } from './unread-body.ts'
 
 const COMMON = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' } as const
 const JSON_TYPE = 'application/json'
@@ -22,6 +23,8 @@ export interface Refusal {
   readonly headers?: Readonly<Record<string, string>>
   /** The id of the message as it is spelled, where it could be read. */
   readonly id?: string
+  /** It is the kernel's, which has counted it. */
+  readonly isCounted?: boolean
 }
 
 /** A refusal in the words of whatever is behind the path. */
@@ -39,24 +42,21 @@ export class WebRequest {
   pool: PoolId | undefined
   /** Who has sent it; set before anything of its body is read. */
   admitted!: Admitted
+  /** Why its sender may not have what the path names; told once the body is sound (contract 10.4). */
+  denied: Refusal | undefined
   /** undefined: a refusal is an error of JSON-RPC. */
   phrase: Phrase | undefined
-  readonly #count: (reason: string) => void
+  readonly #tally: WebTally
   readonly #headers: Record<string, string>
 
-  constructor(
-    request: IncomingMessage,
-    response: ServerResponse,
-    connection: Connection,
-    count: (reason: string) => void,
-  ) {
+  constructor(request: IncomingMessage, response: ServerResponse, connection: Connection, tally: WebTally) {
     this.request = request
     this.response = response
     this.connection = connection
     const { authority, path } = targetOf(request.url ?? '/')
     this.path = path
     this.host = authority ?? request.headers.host
-    this.#count = count
+    this.#tally = tally
     this.#headers = { ...COMMON }
     response.on('error', () => response.destroy())
     request.on('error', () => {})
@@ -94,18 +94,34 @@ export class WebRequest {
     return this.#headers
   }
 
+  /** Its answer is a stream, and counts as one while it lasts. */
+  countStream(): void {
+    this.#tally.streamBegan()
+    this.response.once('close', () => this.#tally.streamEnded())
+  }
+
   /** A whole answer; `body` is JSON unless the headers say otherwise. */
   answer(status: number, body: string | Buffer | undefined, headers: Readonly<Record<string, string>> = {}): void {
     const { response } = this
     if (response.headersSent || response.destroyed) return
     const type =
       body === undefined ? {} : { 'content-type': JSON_TYPE, 'content-length': String(Buffer.byteLength(body)) }
-    response.writeHead(status, { ...this.#headers, ...type, ...headers, ...this.#ending() })
-    response.end(body)
+    const isUnread = this.#isUnread()
+    response.writeHead(status, {
+      ...this.#headers,
+      ...type,
+      ...headers,
+      ...(isUnread ? { connection: 'close' } : {}),
+    })
+    if (!isUnread) return void response.end(body)
+    // The answer is whole with its length; the connection ends when its peer has had time to read it.
+    if (body === undefined) response.flushHeaders()
+    else response.write(body)
+    discardRest(this.request, () => response.end())
   }
 
-  refuse({ reason, detail, status = statusOf(reason), headers = {}, id = 'null' }: Refusal): void {
-    this.#count(reason)
+  refuse({ reason, detail, status = statusOf(reason), headers = {}, id = 'null', isCounted = false }: Refusal): void {
+    if (!isCounted) this.#tally.refused(reason)
     const fault = webFaultOf(reason, detail)
     const body =
       this.phrase?.(this, reason, fault.message) ?? `{"jsonrpc":"2.0","id":${id},"error":${JSON.stringify(fault)}}`
@@ -113,11 +129,11 @@ export class WebRequest {
   }
 
   /** A body that nobody has read ends the connection: it would have to be read to get at what follows. */
-  #ending(): Record<string, string> {
+  #isUnread(): boolean {
     const { request } = this
     const hasBody =
       request.headers['transfer-encoding'] !== undefined || Number(request.headers['content-length'] ?? 0) > 0
-    return hasBody && !request.complete ? { connection: 'close' } : {}
+    return hasBody && !request.complete
   }
 }
 

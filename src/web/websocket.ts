@@ -10,6 +10,7 @@ import type { Reason } from '../kernel/faults.ts'
 import type { MessageClient, MessageListener } from '../transports/messages.ts'
 import { toOneLine } from '../wire/one-line.ts'
 import { SUBPROTOCOL } from './credential.ts'
+import { rawAnswer } from './door.ts'
 import { webFaultOf } from './faults.ts'
 import type { WebPort } from './port.ts'
 import { textFrames } from './text-frames.ts'
@@ -31,6 +32,7 @@ const CLOSING_MS = 2_000
 const NEWLINE = 0x0a
 const SPACE = 0x20
 const NO_HEADERS: readonly string[] = []
+const VERSION_LINE = 'Sec-WebSocket-Version: 13\r\n'
 
 const GOING_AWAY = 1001
 const UNSUPPORTED = 1003
@@ -74,6 +76,10 @@ export function acceptWebSocket(port: WebPort, manner: WebSocketManner, upgrade:
     WebSocket: TellingWebSocket,
     // The name of the protocol alone: its neighbour is the token.
     handleProtocols: (offered) => offered.has(SUBPROTOCOL) && SUBPROTOCOL,
+  })
+  server.on('wsClientError', (error, refused) => {
+    port.refused('bad_envelope')
+    refused.end(rawAnswer('400 Bad Request', faultFrame('bad_envelope', { problem: error.message }), VERSION_LINE))
   })
   server.on('headers', (headers) => headers.push(...headerLines(manner.headers)))
   server.handleUpgrade(web.request, socket, head, (frames) =>
@@ -250,8 +256,8 @@ function isBlank(line: Buffer): boolean {
   return line.every((byte) => byte <= SPACE)
 }
 
-function faultFrame(reason: Reason): string {
-  return JSON.stringify({ jsonrpc: '2.0', id: null, error: webFaultOf(reason) })
+function faultFrame(reason: Reason, detail: Record<string, unknown> = {}): string {
+  return JSON.stringify({ jsonrpc: '2.0', id: null, error: webFaultOf(reason, detail) })
 }
 
 function headerLines(headers: Readonly<Record<string, string>>): readonly string[] {

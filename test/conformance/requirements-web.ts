@@ -59,6 +59,7 @@ export const WEB = {
   '10.3-bounds': 'heads, bodies, their time and connections are bounded, each with its status; nobody else notices',
   '10.4-bodies':
     'a body is one JSON message of any layout; what is none gets its status and reason, with the id if it can be read',
+  '10.4-order': 'what is wrong with a request is told in order: the credential, the body, rights, the session',
   '10.13-flow':
     'ACP over HTTP: initialize with the id of the connection, answers and updates on the streams they belong to',
   '10.13-refusals': 'ACP over HTTP: ids that are missing, unknown or of another, sessions without their header, arrays',

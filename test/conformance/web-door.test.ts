@@ -1,4 +1,5 @@
 /** The HTTP door: whom it serves, what it takes, and what it answers (contract 10.1 to 10.5, 10.15, 10.18). */
+import { request } from 'node:http'
 import { connect } from 'node:net'
 import { expect, test } from 'vitest'
 import { startBus } from '../support/bus.ts'
@@ -197,6 +198,53 @@ test('10.3 heads, bodies and connections are bounded, and nobody else notices', 
   for (const socket of held) socket.destroy()
 })
 
+test.each([
+  ['a declared length', {}, '/rpc', 413],
+  ['chunks', { 'transfer-encoding': 'chunked' }, '/rpc', 413],
+  ['another type', { 'content-type': 'text/plain' }, '/rpc', 415],
+  ['a path that is not there', {}, '/nowhere', 404],
+])('10.3 whoever is still sending hears why it is refused: %s', async (_name, headers, path, status) => {
+  verifies('10.3-bounds')
+  const bus = await startWeb(pool('echo'), {}, { limits: { max_input_buffer: 2_000 } })
+  const body = Buffer.alloc(4_000_000, 0x20)
+  for (let i = 0; i < 8; i++) expect((await ask(bus.url(path), { body, headers })).status).toBe(status)
+})
+
+test('10.3 whoever goes on sending what nobody reads is cut off', async () => {
+  verifies('10.3-bounds')
+  const bus = await startWeb(pool('echo'), {}, { limits: { max_input_buffer: 2_000 } })
+  const { hostname, port } = new URL(bus.url())
+  const socket = connect(Number(port), hostname)
+  socket.on('error', () => {})
+  socket.write(
+    'POST /rpc HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99999999\r\n\r\n',
+  )
+  const drip = setInterval(() => socket.write(' '), 50)
+  let heard = ''
+  socket.on('data', (chunk) => {
+    heard += chunk
+  })
+  await new Promise((resolve) => socket.once('close', resolve))
+  clearInterval(drip)
+  expect(heard).toMatch(/^HTTP\/1.1 413 [\s\S]*message_too_large/)
+})
+
+test('10.4 what is refused before a path can serve it is refused in the same words', async () => {
+  verifies('10.4-bodies')
+  const bus = await startWeb()
+  const heads = ['Host: localhost', 'Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13']
+  const upgrade = (method: string, key: string) =>
+    speak(bus.url(), `${method} /ws HTTP/1.1\r\n${heads.join('\r\n')}\r\nSec-WebSocket-Key: ${key}\r\n\r\n`)
+  expect(await upgrade('GET', 'short')).toMatch(
+    /^HTTP\/1.1 400 [\s\S]*application\/json[\s\S]*nosniff[\s\S]*"bad_envelope"/,
+  )
+  const posted = await upgrade('POST', 'AAAAAAAAAAAAAAAAAAAAAA==')
+  expect(posted).toMatch(/^HTTP\/1.1 405 [\s\S]*allow: GET\r[\s\S]*"wrong_method"/)
+  const proxied = await speak(bus.url(), 'CONNECT example.com:80 HTTP/1.1\r\nHost: example.com\r\n\r\n')
+  expect(proxied).toMatch(/^HTTP\/1.1 405 [\s\S]*Allow: [\s\S]*"wrong_method"/)
+  expect((await bus.status()).refused).toEqual({ bad_envelope: 1, wrong_method: 2 })
+})
+
 test('10.4 a body is one message of any layout, in JSON', async () => {
   verifies('10.4-bodies')
   const bus = await startWeb()
@@ -250,4 +298,30 @@ test('10.18 health and metrics; 10.17 a bus that ends', async () => {
   await ask(bus.url('/nowhere'))
   expect((await bus.status()).refused).toEqual({ not_found: 1 })
   expect(await bus.stop()).toEqual({ code: 0, signal: null })
+})
+
+test('10.18 connections, sessions and streams are counted while they last, refusals once, wherever they are made', async () => {
+  verifies('10.18-health')
+  const bus = await startBus({ config: config([pool('dies-on-request')]), doors: ['http', 'tcp'] })
+  const counted = async () => {
+    const { text } = await ask(bus.url('/metrics'))
+    return Object.fromEntries(
+      [...text.matchAll(/^stdio_bus_(\w+(?:\{reason[^}]*\})?) (\d+)$/gm)].map(([, name, n]) => [name, Number(n)]),
+    )
+  }
+  expect(await counted()).toMatchObject({
+    web_connections: 1,
+    web_streams: 0,
+    web_mcp_sessions: 0,
+    web_acp_connections: 0,
+  })
+  const sent = request(bus.url('/rpc'), { method: 'POST', headers: { ...JSON_HEADERS, accept: 'text/event-stream' } })
+  sent.on('error', () => {})
+  const streaming = new Promise((resolve) => sent.once('response', resolve))
+  sent.end(JSON.stringify(HELLO))
+  await streaming
+  expect(await counted()).toMatchObject({ web_streams: 1 })
+  sent.destroy()
+  for (let i = 0; i < 2; i++) await ask(bus.url('/rpc'), { body: { ...HELLO, method: 'die' } })
+  expect(await counted()).toMatchObject({ 'refused_total{reason="worker_exited"}': 2, web_streams: 0 })
 })

@@ -46,6 +46,23 @@ describe('tokens over HTTP', () => {
     expect((await ask(house().bus.url('/.well-known/oauth-protected-resource'))).status).toBe(404)
   })
 
+  test('10.4 the credential is judged first, then the body, then rights', async () => {
+    verifies('9.4-rights', '10.4-order')
+    const broken = (token: string, path: string) =>
+      ask(house().bus.url(path), {
+        body: '{',
+        headers: { ...bearer(token), 'mcp-session-id': 'x', 'acp-connection-id': 'x' },
+      })
+    for (const path of ['/rpc/other', '/mcp/other', '/acp/other']) {
+      expect(reasonOf(await broken(STRANGE, path))).toBe('401 unauthenticated')
+      expect(reasonOf(await broken(house().tokens['ann']!, path))).toBe('400 not_json')
+      const sound = await rpc(house().tokens['ann']!, path, { 'mcp-session-id': 'x', 'acp-connection-id': 'x' })
+      expect([reasonOf(sound), sound.json.id]).toEqual(['403 not_allowed', HELLO.id])
+    }
+    const unknown = await rpc(house().tokens['ann']!, '/acp', { 'acp-connection-id': 'x' })
+    expect([reasonOf(unknown), unknown.json.id]).toEqual(['404 unknown_connection', HELLO.id])
+  })
+
   test('9.4 /metrics is for observers and admins', async () => {
     verifies('9.4-metrics')
     const metrics = (name: string) => ask(house().bus.url('/metrics'), { headers: bearer(house().tokens[name]!) })

@@ -35,16 +35,23 @@ export interface About {
 
 export function statusOfBus(snapshot: BusSnapshot, rooms: Rooms, about: About): Status {
   const { workers, kept_sessions: kept, ...bus } = snapshot
-  const { admissions, aggregates, cluster, gateway } = rooms
+  const { admissions, aggregates, cluster, edges, gateway, web } = rooms
   const journal = rooms.store?.journal?.status() ?? { state: 'memory', dropped: 0 }
   return {
     ...bus,
     workers: workers.map(statusOfWorker),
-    refused: { ...bus.refused, ...refusedOutside(rooms) },
+    refused: sum([
+      Object.entries(bus.refused),
+      gateway?.refused ?? [],
+      aggregates?.refused ?? [],
+      web?.refusedByReason ?? [],
+      edges.failures === 0 ? [] : [['internal_error', edges.failures]],
+    ]),
     ...(admissions && { access: admissions.status }),
     ...(kept && { kept_sessions: { ...journal, ...kept } }),
     ...(aggregates && { aggregates: aggregates.status }),
     ...(cluster && { cluster: cluster.figures }),
+    ...(web && { web: web.figures }),
     ...(gateway && { traces: gateway.status() }),
     pid: process.pid,
     version: VERSION,
@@ -55,13 +62,11 @@ export function statusOfBus(snapshot: BusSnapshot, rooms: Rooms, about: About): 
   }
 }
 
-function refusedOutside({ edges, gateway, aggregates, web }: Rooms): Record<string, number> {
-  return {
-    ...Object.fromEntries(gateway?.refused ?? []),
-    ...Object.fromEntries(aggregates?.refused ?? []),
-    ...Object.fromEntries(web?.refusedByReason ?? []),
-    ...(edges.failures === 0 ? {} : { internal_error: edges.failures }),
-  }
+/** Several count what the bus refuses, each what the others do not see. */
+function sum(counts: readonly Iterable<readonly [reason: string, count: number]>[]): Record<string, number> {
+  const sums: Record<string, number> = {}
+  for (const count of counts) for (const [reason, more] of count) sums[reason] = (sums[reason] ?? 0) + more
+  return sums
 }
 
 /** Only a worker that is a process has a pid; one that is elsewhere has an address. */

@@ -15,12 +15,12 @@ import { formatMetrics } from '../../console/metrics.ts'
 import type { Status } from '../../console/status.ts'
 import { type Identity, mayUsePool, type Role } from '../../kernel/rights.ts'
 import type { ClientId, PoolId, PoolSpec, WorkerId } from '../../kernel/vocabulary.ts'
-import type { Accept, Listener } from '../../transports/listener.ts'
+import type { Accept } from '../../transports/listener.ts'
 import type { MessageClient, MessageEntrance, MessageListener } from '../../transports/messages.ts'
 import { listenTcp } from '../../transports/tcp.ts'
 import { listenTls } from '../../transports/tls.ts'
 import { AcpAdapter } from '../../web/acp/endpoint.ts'
-import { type HttpDoorOptions, listenHttp } from '../../web/door.ts'
+import { type HttpDoorOptions, type HttpListener, listenHttp } from '../../web/door.ts'
 import { McpEndpoint } from '../../web/mcp/endpoint.ts'
 import { Sessions } from '../../web/mcp/sessions.ts'
 import { SessionsFile } from '../../web/mcp/sessions-file.ts'
@@ -69,13 +69,15 @@ const NO_CONSOLE: { readonly loggedIn?: (web: WebRequest) => Admitted | undefine
 export class WebRoom implements WebPort {
   readonly #options: WebRoomOptions
   readonly refusedByReason = new Map<string, number>()
-  readonly doors: Listener[] = []
+  readonly doors: HttpListener[] = []
   readonly #sessions: Sessions[] = []
+  readonly #acp = new AcpAdapter(this)
+  #streamCount = 0
   readonly #consoleDoors: { readonly address: string; readonly publicUrl: string | undefined }[] = []
   readonly #console: ConsoleRoom
   readonly #slowCodes = new SlowCodes()
   readonly #adapters: Readonly<Record<string, Adapter>> = {
-    acp: new AcpAdapter(this),
+    acp: this.#acp,
     ws: new WebSocketAdapter(this),
     rpc: new RpcAdapter(this),
     metrics: new MetricsAdapter(this),
@@ -155,7 +157,9 @@ export class WebRoom implements WebPort {
       const onExchanged = (message: string): void => log.write('info', message)
       return listenTls(address, { ...policy, ...door, cert, key, onExchanged }, accept)
     }
-    const listener = await listenHttp({ host, port }, { maxConnections: door.maxConnections, bind, onTrouble }, service)
+    const refused = (reason: string): void => this.refused(reason)
+    const { maxConnections } = door
+    const listener = await listenHttp({ host, port }, { maxConnections, bind, onTrouble, refused }, service)
     this.doors.push(listener)
     if (door.hasConsole) this.#consoleDoors.push({ address: listener.address, publicUrl })
   }
@@ -288,6 +292,24 @@ export class WebRoom implements WebPort {
 
   refused(reason: string): void {
     this.refusedByReason.set(reason, (this.refusedByReason.get(reason) ?? 0) + 1)
+  }
+
+  streamBegan(): void {
+    this.#streamCount++
+  }
+
+  streamEnded(): void {
+    this.#streamCount--
+  }
+
+  /** What there is at the doors now (contract 10.18). */
+  get figures(): NonNullable<Status['web']> {
+    return {
+      connections: this.doors.reduce((sum, { connectionCount }) => sum + connectionCount, 0),
+      mcp_sessions: this.#sessions.reduce((sum, { count }) => sum + count, 0),
+      acp_connections: this.#acp.size,
+      streams: this.#streamCount,
+    }
   }
 
   log(level: 'debug' | 'info' | 'warn', text: string, about: Readonly<Record<string, unknown>> = {}): void {

@@ -34,7 +34,7 @@ export class AcpAdapter implements Adapter {
     if (web.method === 'GET' && !accepts(web.header('accept'), STREAM_TYPE))
       return web.refuse({ reason: 'not_acceptable', detail: { needs: [STREAM_TYPE] } })
     const connection = this.#find(web)
-    if (connection === undefined) return
+    if (connection === undefined) return this.#noConnection(web)
     if (web.method === 'GET') return connection.openStream(web, web.header(SESSION_HEADER))
     connection.leave()
     web.answer(202, undefined)
@@ -50,8 +50,8 @@ export class AcpAdapter implements Adapter {
   }
 
   async #post(web: WebRequest): Promise<void> {
-    const known = web.header(CONNECTION_HEADER) === undefined ? undefined : this.#find(web)
-    if (web.header(CONNECTION_HEADER) !== undefined && known === undefined) return
+    const known = this.#find(web)
+    // Nothing is read that would only wait.
     await known?.hasRoom()
     const message = await this.#read(web)
     if ('refusal' in message) return web.refuse(message.refusal)
@@ -59,14 +59,14 @@ export class AcpAdapter implements Adapter {
     const isGreeting = message.envelope.shape === SHAPE.request && message.envelope.text(FIELD.method) === 'initialize'
     if (known !== undefined && isGreeting) return web.refuse({ reason: 'initialized_before', id })
     if (known !== undefined) return known.post(web, message)
-    if (!isGreeting) return web.refuse({ reason: 'connection_required', id })
+    if (!isGreeting || web.header(CONNECTION_HEADER) !== undefined) return this.#noConnection(web, id)
     this.#greet(web, message)
   }
 
   async #read(web: WebRequest): Promise<Read<Message>> {
     const line = await readLine(web, this.#port.maxMessageBytes)
     if ('refusal' in line) return line
-    const message = readMessage(line)
+    const message = readMessage(web, line)
     const isArray = 'refusal' in message && line.find((byte) => byte > 0x20) === OPEN_ARRAY
     return isArray && message.refusal.reason === 'bad_envelope' ? { refusal: { reason: 'no_batches' } } : message
   }
@@ -79,14 +79,18 @@ export class AcpAdapter implements Adapter {
     connection.greet(web, message)
   }
 
-  /** The connection that is named, if it is this principal's; undefined: that has been answered. */
+  /** The connection that is named, if it is this principal's. */
   #find(web: WebRequest): AcpConnection | undefined {
-    const id = web.header(CONNECTION_HEADER)
-    if (id === undefined) return void web.refuse({ reason: 'connection_required' })
-    const connection = this.#connections.get(id)
+    const connection = this.#connections.get(web.header(CONNECTION_HEADER) ?? '')
     const isTheirs = connection?.principal === web.admitted.identity.principal && connection.pool === web.pool
-    if (connection === undefined || !isTheirs) return void web.refuse({ reason: 'unknown_connection' })
-    return connection
+    return isTheirs ? connection : undefined
+  }
+
+  #noConnection(web: WebRequest, id = 'null'): void {
+    web.refuse({
+      reason: web.header(CONNECTION_HEADER) === undefined ? 'connection_required' : 'unknown_connection',
+      id,
+    })
   }
 }
 

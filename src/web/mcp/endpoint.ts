@@ -57,12 +57,13 @@ export class McpEndpoint implements Adapter {
     const accept = web.header('accept')
     if (!accepts(accept, JSON_TYPE) || !accepts(accept, STREAM_TYPE))
       return web.refuse({ reason: 'not_acceptable', detail: { needs: [JSON_TYPE, STREAM_TYPE] } })
-    const session = version === STATELESS ? undefined : this.#sessions.find(web, web.header(SESSION))
+    const hasNone = version === STATELESS || web.denied !== undefined
+    const session = hasNone ? undefined : this.#sessions.find(web, web.header(SESSION))
     // Nothing is read that would only wait.
     if (session !== undefined) await session.ready()
     const line = await readLine(web, this.#port.maxMessageBytes)
     if ('refusal' in line) return web.refuse(line.refusal)
-    const message = readMessage(line)
+    const message = readMessage(web, line)
     if ('refusal' in message) return this.#postArray(web, line, session, message.refusal)
     if (isStateless(message, version)) return this.#stateless.serve(web, message)
     const refusal = problemOfVersion(version, message.envelope.idSpelling())

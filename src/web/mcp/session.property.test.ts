@@ -121,6 +121,7 @@ interface AtWorker {
 }
 
 const WELCOME = '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25"}}'
+const TALLY = { refused: () => {}, streamBegan: () => {}, streamEnded: () => {} }
 const MAX_WAITED_MS = 50_000
 
 class World {
@@ -154,7 +155,7 @@ class World {
 
   #request(wire: Wire, method: string): WebRequest {
     const request = Object.assign(new EventEmitter(), { url: '/mcp', headers: {}, method, complete: true })
-    const web = new WebRequest(request as never, wire as never, { peer: '' } as never, () => {})
+    const web = new WebRequest(request as never, wire as never, { peer: '' } as never, TALLY)
     web.admitted = { identity: {} } as never
     return web
   }
