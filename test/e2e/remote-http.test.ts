@@ -130,6 +130,32 @@ describe('the session', () => {
     },
   )
 
+  test('a subscription that the new session does not take costs that alone', async () => {
+    verifies('11.3-lost-session')
+    let session = 1
+    let isThere = true
+    const inner = handshakeServer(answer)
+    const puppet = await HttpPuppet.start((seen, response) => {
+      const { message, headers, method } = seen
+      if (message?.method === 'initialize')
+        return json(response, result(message.id, WELCOME), 200, { 'mcp-session-id': `s-${session}` })
+      if (headers['mcp-session-id'] !== `s-${session}` && method === 'POST') return void response.writeHead(404).end()
+      if (message?.method !== 'resources/subscribe' || isThere) return inner(seen, response)
+      json(response, { jsonrpc: '2.0', id: message.id, error: { code: -32602, message: 'no such resource' } })
+    })
+    const bus = await startNear({ url: puppet.url })
+    const client = await bus.connect()
+    await shakeHands(client)
+    await client.ask({ jsonrpc: '2.0', id: 's', method: 'resources/subscribe', params: { uri: 'x://1' } })
+    isThere = false
+    for (const lost of [1, 2]) {
+      session++
+      expect((await client.ask(call(lost))).result).toEqual({ said: 'tool' })
+    }
+    expect(puppet.times('resources/subscribe')).toHaveLength(2)
+    expect((await bus.status()).workers[0]).toMatchObject({ state: 'ready', generation: 1 })
+  })
+
   test('lost for good: the worker ends, is started again, and clients notice one failure at the most', async () => {
     let isBroken = false
     const inner = handshakeServer(answer)
@@ -190,6 +216,45 @@ describe('streams', () => {
       return heard.includes('x://e-7')
     })
     expect(puppet.times('GET')[1]!.headers).toMatchObject({ 'last-event-id': 'e-7', 'mcp-session-id': 's-1' })
+  })
+
+  test.each([404, 400])(
+    'hostile: %i for the stream of a GET in every session opens no session after the other',
+    async (status) => {
+      verifies('11.3-get-stream', '11.3-lost-session')
+      const inner = handshakeServer(answer)
+      const refusal = { jsonrpc: '2.0', id: null, error: { code: -32000, message: 'No session for that' } }
+      const puppet = await HttpPuppet.start((seen, response) => {
+        if (seen.method === 'GET') json(response, refusal, status)
+        else inner(seen, response)
+      })
+      const bus = await startNear({ url: puppet.url })
+      const client = await bus.connect()
+      await shakeHands(client)
+      await sleep(500)
+      expect((await client.ask(call(1))).result).toEqual({ said: 'tool' })
+      expect([puppet.times('initialize'), puppet.times('GET')].map(({ length }) => length)).toEqual([1, 1])
+    },
+  )
+
+  test('the stream of a GET that is refused by the wire again and again is had as soon as it can be', async () => {
+    verifies('11.3-get-stream')
+    let isCut = true
+    const inner = handshakeServer((_seen, response) => events(response))
+    const puppet = await HttpPuppet.start((seen, response) => {
+      if (seen.method !== 'GET') return inner(seen, response)
+      if (isCut && puppet.times('GET').length > 1) return void response.destroy()
+      events(response)
+      if (isCut) return void response.end('retry: 50\n\n')
+      event(response, { jsonrpc: '2.0', method: 'notifications/tools/list_changed' })
+    })
+    const bus = await startNear({ url: puppet.url })
+    const client = await bus.connect()
+    await shakeHands(client)
+    client.send(call('open for long'))
+    await eventually('more tries than a few', () => puppet.times('GET').length > 6)
+    isCut = false
+    expect(await client.next()).toMatchObject({ method: 'notifications/tools/list_changed' })
   })
 
   test('torn before the answer: taken up again, with nothing lost and nothing twice', async () => {

@@ -22,6 +22,11 @@ export interface PosterEvents {
   lost(failure: UpstreamFailure): void
 }
 
+interface Answered {
+  readonly reply: HttpReply
+  readonly answer: Incoming
+}
+
 const ACCEPT = 'application/json, text/event-stream'
 const RENEW_MS = 30_000
 const GOODBYE_MS = 2_000
@@ -139,12 +144,20 @@ export class Poster {
     const session = this.memory.welcome(introduction, reply, answer)
     const confirmed = await this.#send(confirmation ?? INITIALIZED, session, AbortSignal.timeout(RENEW_MS))
     if (confirmed.body === undefined) confirmed.reply.discard()
-    for (const message of this.memory.repeats) await this.#ask(message, session)
+    // What is no more there costs nobody the session.
+    for (const message of this.memory.repeats)
+      if ((await this.#answerTo(message, session))?.answer.isResult !== true) this.memory.forget(message)
+  }
+
+  async #ask(message: Outgoing, session: Session | undefined): Promise<Answered> {
+    const answered = await this.#answerTo(message, session)
+    if (answered?.answer.isResult !== true) throw new UpstreamFailure(NO_OTHER_SESSION)
+    return answered
   }
 
   /** A request of ours: its answer is nobody else's. */
-  async #ask(message: Outgoing, session: Session | undefined): Promise<{ reply: HttpReply; answer: Incoming }> {
-    let answered: { reply: HttpReply; answer: Incoming } | undefined
+  async #answerTo(message: Outgoing, session: Session | undefined): Promise<Answered | undefined> {
+    let answered: Answered | undefined
     const inquiry = new Inquiry(message, {
       maxMessageBytes: () => this.#maxMessageBytes,
       post: (asked, signal) => this.#send(asked, session, signal),
@@ -159,7 +172,6 @@ export class Poster {
     const failure = await inquiry.run()
     clearTimeout(timer)
     if (failure !== undefined) throw failure
-    if (answered?.answer.isResult !== true) throw new UpstreamFailure(NO_OTHER_SESSION)
     return answered
   }
 

@@ -1,8 +1,9 @@
 /**
  * The stream of a GET, on which a server of the handshake era says what belongs to no request (contract 11.3).
  *
- * It is opened once there is a session and opened again when it breaks, behind the last event. 405 means that there is none.
- * An upstream that cannot be reached for too long is told of; any other trouble costs this stream alone.
+ * It is opened once there is a session and opened again when it breaks, behind the last event, for as long as the upstream is
+ * not given up. 405 means that there is none. An upstream that cannot be reached for too long is told of; any other trouble
+ * costs this stream alone.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { toOneLine } from '../../wire/one-line.ts'
@@ -22,7 +23,7 @@ export interface StreamHost {
   /** Whether this status and body say that the server does not know the session any more. */
   isSessionLost(status: number, body: Buffer): boolean
   sessionLost(): void
-  /** It has been tried often enough. */
+  /** It has been tried often enough: whoever closes this stream has given the upstream up. */
   unreachable(failure: UpstreamFailure): void
   refused(status: number): void
 }
@@ -39,6 +40,7 @@ export class ServerStream {
   readonly #controller = new AbortController()
   readonly #bookmark: Bookmark = { lastEventId: undefined, retryMs: undefined }
   #failures = 0
+  #wasConnected = false
   /** A connection is open. */
   isConnected = false
 
@@ -75,9 +77,7 @@ export class ServerStream {
       await this.#read(reply)
     } catch (cause) {
       if (signal.aborted || !(cause instanceof UpstreamFailure)) throw cause
-      if (++this.#failures < MAX_TRIES) return true
-      this.#host.unreachable(cause)
-      return false
+      if (++this.#failures >= MAX_TRIES) this.#host.unreachable(cause)
     }
     return true
   }
@@ -87,8 +87,10 @@ export class ServerStream {
     const body = await reply.read(MAX_REFUSAL_BYTES).catch(() => Buffer.alloc(0))
     if (status === NONE) return false
     if (refusalOf(status) !== undefined) this.#host.refused(status)
-    else if (this.#host.isSessionLost(status, body)) this.#host.sessionLost()
-    else {
+    else if (this.#host.isSessionLost(status, body)) {
+      // Where no stream of the session was ever given there is none: a server that says it with 404 would say it of every session.
+      if (this.#wasConnected) this.#host.sessionLost()
+    } else {
       // Perhaps it has forgotten the event: what was missed is lost, what comes is not.
       this.#bookmark.lastEventId = undefined
       this.#failures++
@@ -98,7 +100,7 @@ export class ServerStream {
   }
 
   async #read(reply: HttpReply): Promise<void> {
-    this.isConnected = true
+    this.isConnected = this.#wasConnected = true
     try {
       for await (const data of readEvents(reply.body, this.#host.maxMessageBytes, this.#bookmark))
         for (const each of messagesOf(toOneLine(data))) await this.#host.heard(each)

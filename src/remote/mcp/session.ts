@@ -60,6 +60,12 @@ export class SessionMemory {
     }
   }
 
+  /** The server does not take it any more. */
+  forget(message: Outgoing): void {
+    if (message === this.#level) this.#level = undefined
+    if (message.uri !== undefined) this.#subscriptions.delete(message.uri)
+  }
+
   /** The requests that bring a new session to where the old one was. */
   get repeats(): readonly Outgoing[] {
     return [...(this.#level === undefined ? [] : [this.#level]), ...this.#subscriptions.values()]
