@@ -1,4 +1,5 @@
 /** `/metrics`: the state of the bus as Prometheus text, for observers and admins, and for anybody where nobody is told apart (contract 9.4). */
+import type { Rights } from '../kernel/rights.ts'
 import type { WebPort } from './port.ts'
 import type { Adapter } from './service.ts'
 import type { WebRequest } from './web-request.ts'
@@ -13,8 +14,9 @@ export class MetricsAdapter implements Adapter {
 
   serve(web: WebRequest): void {
     if (web.path !== '/metrics') return web.refuse({ reason: 'not_found' })
-    const { rights } = web.admitted.identity
-    if (this.#port.hasAccess && rights.role === 'user') return web.refuse({ reason: 'not_allowed' })
+    const mayDo = ({ role }: Rights): boolean => role !== 'user'
+    if (this.#port.hasAccess && !mayDo(web.admitted.identity.rights))
+      return web.refuse({ reason: 'not_allowed', mayDo })
     web.answer(200, this.#port.metrics(), { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' })
   }
 }

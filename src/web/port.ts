@@ -3,7 +3,7 @@
  */
 import type { PeerCertificate } from 'node:tls'
 import type { Reason } from '../kernel/faults.ts'
-import type { Identity } from '../kernel/rights.ts'
+import type { Identity, Rights } from '../kernel/rights.ts'
 import type { Via } from '../kernel/via.ts'
 import type { ClientId, PoolId } from '../kernel/vocabulary.ts'
 import type { MessageClient, MessageEntrance, MessageListener } from '../transports/messages.ts'
@@ -57,6 +57,8 @@ export interface WebTally {
 export interface WebPort extends WebTally {
   /** Settles when it is known; slowed where an address has shown too much that does not hold. */
   judge(shown: Shown): Promise<Judgement>
+  /** What goes with a refusal at this path, if there is a way to be somebody who may (contract 9.14). */
+  challenge(at: Pick<Shown, 'path' | 'publicUrl'>, mayDo: (rights: Rights) => boolean): Readonly<Record<string, string>>
   /** A document for the public, of which paths there are doors (contract 9.14); undefined: there is none. */
   document(path: string, publicUrl: string | undefined): string | undefined
   open(entrance: MessageEntrance, admitted: Admitted, peer: string, listener: MessageListener): MessageClient

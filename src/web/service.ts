@@ -6,7 +6,7 @@
  */
 import { type IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { mayUsePool } from '../kernel/rights.ts'
+import { mayUsePool, type Rights } from '../kernel/rights.ts'
 import { viaFault } from '../kernel/via.ts'
 import type { MessageListener } from '../transports/messages.ts'
 import { readVia, VIA_HEADER } from '../wire/via.ts'
@@ -53,7 +53,10 @@ export interface ServiceOptions {
 
 /** WebSocket is asked for in no other way. */
 const UPGRADED: readonly string[] = ['GET']
+type MayDo = (rights: Rights) => boolean
+
 const DOUBLED = 'a header that can be sent once was sent twice'
+const DOCUMENT_METHODS = 'GET, HEAD'
 const DOCUMENT = /^\/\.well-known\/oauth-protected-resource(?:\/|$)/
 
 export class WebService implements HttpService {
@@ -107,9 +110,9 @@ export class WebService implements HttpService {
       return void web.refuse({ reason: 'bad_envelope', detail: { problem: DOUBLED, header: doubled } })
     const origin = web.header('origin')
     if (!isKnownHost(host, names)) return void web.refuse({ reason: 'wrong_host' })
+    if (DOCUMENT.test(web.path)) return void this.#serveDocument(web)
     if (!isKnownOrigin(origin, host, names)) return void web.refuse({ reason: 'wrong_origin' })
     web.setHeaders(corsHeaders(origin, names))
-    if (DOCUMENT.test(web.path)) return void this.#serveDocument(web)
     const adapter = this.#find(web, isUpgrade)
     if (adapter === undefined) return undefined
     if (web.method === 'OPTIONS') return void this.#answerOptions(web, adapter, origin)
@@ -123,10 +126,15 @@ export class WebService implements HttpService {
     return isLet ? adapter : undefined
   }
 
+  /** Any page may read how to be admitted (contract 9.14). */
   #serveDocument(web: WebRequest): void {
+    web.setHeaders({ 'access-control-allow-origin': '*' })
     const document = this.#port.document(web.path, this.#options.names.publicUrl)
     if (document === undefined) web.refuse({ reason: 'not_found' })
-    else web.answer(200, document, { 'access-control-allow-origin': '*' })
+    else if (web.method === 'OPTIONS')
+      web.answer(204, undefined, preflightHeaders(web.header('access-control-request-headers'), DOCUMENT_METHODS))
+    else if (web.method === 'GET' || web.method === 'HEAD') web.answer(200, document)
+    else web.refuse({ reason: 'wrong_method', headers: { allow: DOCUMENT_METHODS } })
   }
 
   #adapterOf({ segments: [name = ''] = [] }: WebRequest): Adapter | undefined {
@@ -161,8 +169,17 @@ export class WebService implements HttpService {
     const judged = await this.#port.judge({ token, certificate, listener, peer, path: web.path, publicUrl })
     if (judged === undefined) web.response.destroy()
     else if ('status' in judged) web.refuse({ ...judged, detail: { ...judged.detail } })
-    else web.admitted = judged
+    else {
+      web.admitted = judged
+      web.challenge = (mayDo) => this.#challenge(web, mayDo)
+    }
     return judged !== undefined && 'identity' in judged
+  }
+
+  /** A signed token of another scope may do what this one, or none, may not. */
+  #challenge({ admitted: { identity }, path }: WebRequest, mayDo: MayDo): Readonly<Record<string, string>> {
+    if ((identity.via !== 'jwt' && identity.via !== 'anonymous') || mayDo(identity.rights)) return {}
+    return this.#port.challenge({ path, publicUrl: this.#options.names.publicUrl }, mayDo)
   }
 
   /** Whoever comes through another bus says through which; a way that has passed here before is not gone on (contract 11.6). */

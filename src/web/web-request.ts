@@ -5,9 +5,11 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Reason } from '../kernel/faults.ts'
+import type { Rights } from '../kernel/rights.ts'
 import type { PoolId } from '../kernel/vocabulary.ts'
 import type { Connection } from './door.ts'
 import { statusOf, type WebReason, webFaultOf } from './faults.ts'
+import { mayDoWhat } from './may-do.ts'
 import type { Admitted, WebTally } from './port.ts'
 import { discardRest } from './unread-body.ts'
 
@@ -18,6 +20,8 @@ const JSON_TYPE = 'application/json'
 export interface Refusal {
   readonly reason: Reason | WebReason
   readonly detail?: Record<string, unknown>
+  /** Of `not_allowed`: who may; left out: whoever may do what the detail names. */
+  readonly mayDo?: (rights: Rights) => boolean
   /** In place of what the reason says. */
   readonly status?: number
   readonly headers?: Readonly<Record<string, string>>
@@ -44,6 +48,8 @@ export class WebRequest {
   admitted!: Admitted
   /** Why its sender may not have what the path names; told once the body is sound (contract 10.4). */
   denied: Refusal | undefined
+  /** What goes with a refusal of what its sender may not, and others may (contract 9.14). */
+  challenge: (mayDo: (rights: Rights) => boolean) => Readonly<Record<string, string>> = () => ({})
   /** undefined: a refusal is an error of JSON-RPC. */
   phrase: Phrase | undefined
   readonly #tally: WebTally
@@ -64,11 +70,7 @@ export class WebRequest {
 
   /** The parts of its path, decoded; undefined: they cannot be. */
   get segments(): readonly string[] | undefined {
-    try {
-      return this.path.slice(1).split('/').map(decodeURIComponent)
-    } catch {
-      return undefined
-    }
+    return segmentsOf(this.path)
   }
 
   /** What stands behind the question mark; it is never logged. */
@@ -120,12 +122,13 @@ export class WebRequest {
     discardRest(this.request, () => response.end())
   }
 
-  refuse({ reason, detail, status = statusOf(reason), headers = {}, id = 'null', isCounted = false }: Refusal): void {
-    if (!isCounted) this.#tally.refused(reason)
+  refuse({ reason, detail, mayDo, status = statusOf(reason), headers = {}, id = 'null', isCounted }: Refusal): void {
+    if (isCounted !== true) this.#tally.refused(reason)
+    const challenge = reason === 'not_allowed' ? this.challenge(mayDo ?? mayDoWhat(detail)) : {}
     const fault = webFaultOf(reason, detail)
     const body =
       this.phrase?.(this, reason, fault.message) ?? `{"jsonrpc":"2.0","id":${id},"error":${JSON.stringify(fault)}}`
-    this.answer(status, body, { ...retryAfter(status, detail), ...headers })
+    this.answer(status, body, { ...retryAfter(status, detail), ...challenge, ...headers })
   }
 
   /** A body that nobody has read ends the connection: it would have to be read to get at what follows. */
@@ -144,6 +147,14 @@ function retryAfter(status: number, detail: Record<string, unknown> | undefined)
   if (!RETRIED.has(status)) return {}
   const ms = detail?.['retry_after_ms']
   return { 'retry-after': String(Math.max(1, Math.ceil((typeof ms === 'number' ? ms : 1_000) / 1_000))) }
+}
+
+export function segmentsOf(path: string): readonly string[] | undefined {
+  try {
+    return path.slice(1).split('/').map(decodeURIComponent)
+  } catch {
+    return undefined
+  }
 }
 
 const WHOLE_URL = /^https?:\/\/([^/?#]*)/i

@@ -197,3 +197,100 @@ describe('OAuth over HTTP', () => {
     expect(weak.headers['www-authenticate']).toMatch(/error="insufficient_scope", scope="bus:read", resource_metadata=/)
   })
 })
+
+describe('a public address with a path, and scopes of different strength', () => {
+  let issuer: Issuer
+  let key: SigningKey
+  beforeAll(async () => {
+    issuer = await Issuer.start()
+    key = await makeKey('ES256', 'known')
+    issuer.publish(key)
+  })
+  afterAll(() => issuer.close())
+  const map = ['write', 'read', 'watch'].map((as) => ({ claim: 'scope', equals: `bus:${as}`, as }))
+  const house = sharedHouse({
+    principals: {
+      write: {},
+      read: { pools: ['echo'], tools: { allow: ['read_*'] } },
+      watch: { role: 'observer', pools: ['echo'] },
+      ann: { pools: ['echo'] },
+    },
+    pools: [pool('echo'), pool('echo', { id: 'other' })],
+    get access() {
+      return { oauth: { issuer: issuer.url, audience: 'bus', map } }
+    },
+    more: {
+      public_url: 'https://bus.example.com/base/',
+      listen: { http: { address: '127.0.0.1:0', origins: ['https://app.example'] } },
+    },
+    doors: [],
+  })
+  const WELL_KNOWN = '/.well-known/oauth-protected-resource'
+  const headers = { host: 'bus.example.com' }
+  const rpc = async (scope: string | undefined, path: string, body?: object) => {
+    const token = scope === undefined ? house().tokens['ann']! : await issuer.sign(key, { aud: 'bus', scope })
+    return ask(house().bus.url(path), { ...(body && { body }), headers: { ...headers, ...bearer(token) } })
+  }
+  const TOOL = { jsonrpc: '2.0', id: 7, method: 'tools/call', params: { name: 'write_x' } }
+
+  test.each<[string, string, string, object | undefined, string]>([
+    ['a pool', 'bus:read', '/rpc/other', HELLO, 'bus:write'],
+    ['a tool', 'bus:read', '/rpc/echo', TOOL, 'bus:write'],
+    ['a message, by an observer', 'bus:watch', '/rpc/echo', HELLO, 'bus:read'],
+    ['a question about the bus', 'bus:read', '/rpc/echo', { id: 1, method: 'bus::status' }, 'bus:watch'],
+    ['/metrics', 'bus:read', '/metrics', undefined, 'bus:watch'],
+  ])('9.14 %s that another scope may: that scope is named', async (_what, scope, path, body, needed) => {
+    verifies('9.14-scope')
+    const refused = await rpc(scope, path, body)
+    expect(reasonOf(refused)).toBe('403 not_allowed')
+    expect(refused.headers['www-authenticate']).toBe(
+      `Bearer error="insufficient_scope", scope="${needed}", resource_metadata="https://bus.example.com${WELL_KNOWN}/base${path}"`,
+    )
+  })
+
+  test('9.14 where no scope would do, and of whoever has a token of the bus, none is named', async () => {
+    verifies('9.14-scope')
+    for (const [scope, path, body] of [
+      ['bus:write', '/rpc/echo', { id: 1, method: 'bus::reload' }],
+      [undefined, '/rpc/other', HELLO],
+    ] as const) {
+      const refused = await rpc(scope, path, body)
+      expect(reasonOf(refused)).toBe('403 not_allowed')
+      expect(refused.headers['www-authenticate']).toBeUndefined()
+    }
+  })
+
+  test('9.14 the address that a challenge names has a document, with the path of the public address or without', async () => {
+    verifies('9.14-documents')
+    const { bus } = house()
+    for (const path of ['', '/mcp', '/acp/other', '/ws', '/rpc/echo', '/metrics'])
+      for (const base of ['', '/base']) {
+        const { json } = await ask(bus.url(`${WELL_KNOWN}${base}${path}`), { headers })
+        expect(json.resource).toBe(`https://bus.example.com/base${path}`)
+      }
+    for (const path of ['/mcp/nope', '/nope', '/metrics/x', '/mcp/echo/x', '/base/base/mcp', '/%'])
+      expect((await ask(bus.url(`${WELL_KNOWN}${path}`), { headers })).status).toBe(404)
+  })
+
+  test.each(['https://elsewhere.example', 'https://app.example', 'null'])(
+    '9.14 a page of %s may read it',
+    async (origin) => {
+      verifies('9.14-documents')
+      const url = house().bus.url(`${WELL_KNOWN}/mcp`)
+      const read = await ask(url, { headers: { ...headers, origin } })
+      expect([read.status, read.headers['access-control-allow-origin']]).toEqual([200, '*'])
+      const asked = {
+        ...headers,
+        origin,
+        'access-control-request-method': 'GET',
+        'access-control-request-headers': 'mcp-protocol-version',
+      }
+      const preflight = await ask(url, { method: 'OPTIONS', headers: asked })
+      expect([preflight.status, preflight.headers['access-control-allow-origin']]).toEqual([204, '*'])
+      expect(preflight.headers['access-control-allow-methods']).toBe('GET, HEAD')
+      expect(preflight.headers['access-control-allow-headers']).toContain('mcp-protocol-version')
+      const posted = await ask(url, { body: {}, headers })
+      expect([posted.status, posted.headers.allow]).toEqual([405, 'GET, HEAD'])
+    },
+  )
+})

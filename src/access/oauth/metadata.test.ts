@@ -26,15 +26,19 @@ describe('the document', () => {
     expect(protectedResource({ ...door, path: '' }).resource).toBe('https://bus.example.com')
   })
 
-  test('is found at the root and at the path of each door, and nowhere else', () => {
+  test('is found at the root and at the path of each door, with the path of the public address and without', () => {
     verifies('9.14-document')
-    const paths = ['/mcp', '/acp']
     const known = '/.well-known/oauth-protected-resource'
-    expect(doorPathOfDocument(known, paths)).toBe('')
-    expect(doorPathOfDocument(`${known}/acp`, paths)).toBe('/acp')
-    for (const path of [`${known}/`, `${known}/other`, `${known}/mcp/x`, '/mcp', `/x${known}`]) {
-      expect(doorPathOfDocument(path, paths)).toBeUndefined()
-    }
+    const publicUrl = 'https://a.example'
+    expect(doorPathOfDocument(known, publicUrl)).toBe('')
+    expect(doorPathOfDocument(`${known}/acp`, publicUrl)).toBe('/acp')
+    for (const path of [`${known}s`, '/mcp', `/x${known}`]) expect(doorPathOfDocument(path, publicUrl)).toBeUndefined()
+    const below = 'https://a.example/bus'
+    for (const path of ['', '/mcp', '/busy'])
+      expect([`${known}${path}`, `${known}/bus${path}`].map((each) => doorPathOfDocument(each, below))).toEqual([
+        path,
+        path,
+      ])
   })
 
   test('its address has its name between the host and the path', () => {

@@ -7,7 +7,6 @@ import { scopesOf, scopeThatWouldDo } from './mapping.ts'
 import type { OAuthSettings } from './settings.ts'
 
 export const METADATA_PATH = '/.well-known/oauth-protected-resource'
-export const DOCUMENT_HEADERS = { 'content-type': 'application/json', 'access-control-allow-origin': '*' } as const
 
 /** A door as the public knows it; without `oauth` it takes tokens that no issuer signs. */
 export interface PublicDoor {
@@ -42,10 +41,18 @@ export function protectedResource(door: PublicDoor): ProtectedResource {
   }
 }
 
-/** The path of the door whose document is asked for at this path of ours; nothing if there is no such document. */
-export function doorPathOfDocument(requestPath: string, doorPaths: readonly string[]): string | undefined {
-  if (requestPath === METADATA_PATH) return ''
-  return doorPaths.find((path) => requestPath === `${METADATA_PATH}${path}`)
+/**
+ * The path of the door whose document is asked for at this path of ours; nothing if it is none. The path that `publicUrl` may
+ * have stands in front of it where a proxy passes on what the public asks for, and does not where it takes that away.
+ */
+export function doorPathOfDocument(requestPath: string, publicUrl: string): string | undefined {
+  const asked = pathBelow(METADATA_PATH, requestPath)
+  return asked === undefined ? undefined : (pathBelow(new URL(publicUrl).pathname, asked) ?? asked)
+}
+
+function pathBelow(base: string, path: string): string | undefined {
+  if (base === '/') return path
+  return path === base || path.startsWith(`${base}/`) ? path.slice(base.length) : undefined
 }
 
 /** Where the public finds the document: its name goes between the host and the path of the resource. */

@@ -24,7 +24,7 @@ import type { AccessConfig } from '../../config/bus-config.ts'
 import { formatProblems } from '../../config/report.ts'
 import { hostOf, isLoopbackHost, readTcpAddress } from '../../host/address.ts'
 import type { Action, BusEvent } from '../../kernel/events.ts'
-import type { Identity, Role } from '../../kernel/rights.ts'
+import type { Identity, Rights, Role } from '../../kernel/rights.ts'
 import type { ClientId, Door, Refusal } from '../../kernel/vocabulary.ts'
 import type { ConnectionInfo } from '../../transports/listener.ts'
 import { UserMistake } from '../user-mistake.ts'
@@ -248,6 +248,10 @@ export class Admissions implements Reception {
 
   acted({ name, subject, via }: Identity, method: string, outcome: string): void {
     this.#write({ event: 'call', principal: name, subject, via, door: 'http', method, outcome })
+  }
+
+  scopeThatWouldDo(mayDo: (rights: Rights) => boolean): string | undefined {
+    return this.#judge.scopeThatWouldDo(mayDo)
   }
 
   sighted(name: string): Sighting | undefined {

@@ -73,6 +73,8 @@ export interface Reception extends AdmissionDesk {
   acted(identity: Identity, method: string, outcome: string): void
   /** When and how somebody of this name was last there (contract 15.12). */
   sighted(name: string): Sighting | undefined
+  /** The scope to ask for by whoever may not what others may (contract 9.14). */
+  scopeThatWouldDo(mayDo: (rights: Rights) => boolean): string | undefined
   /** Whether what was proved then is still so (contract 9.5). */
   stillHolds(proof: unknown): boolean
   /** The kernel is about to know of somebody who came like that. */
@@ -133,6 +135,7 @@ export class OpenDoors implements Reception {
   acted(): void {}
 
   sighted(): undefined {}
+  scopeThatWouldDo(): undefined {}
 
   judge(): void {}
   admitted(): void {}

@@ -13,7 +13,7 @@ import { BusClient } from '../../console/api/bus-client.ts'
 import type { ConsolePort, SessionsPort, TraceQuery } from '../../console/api/port.ts'
 import { formatMetrics } from '../../console/metrics.ts'
 import type { Status } from '../../console/status.ts'
-import { type Identity, mayUsePool, type Role } from '../../kernel/rights.ts'
+import { type Identity, mayUsePool, type Rights, type Role } from '../../kernel/rights.ts'
 import type { ClientId, PoolId, PoolSpec, WorkerId } from '../../kernel/vocabulary.ts'
 import type { Accept } from '../../transports/listener.ts'
 import type { MessageClient, MessageEntrance, MessageListener } from '../../transports/messages.ts'
@@ -29,7 +29,7 @@ import { MetricsAdapter } from '../../web/metrics.ts'
 import type { Admitted, Judgement, PoolFacts, Shown, WebPort } from '../../web/port.ts'
 import { RpcAdapter } from '../../web/rpc.ts'
 import { type Adapter, WebService } from '../../web/service.ts'
-import type { WebRequest } from '../../web/web-request.ts'
+import { segmentsOf, type WebRequest } from '../../web/web-request.ts'
 import { WebSocketAdapter } from '../../web/ws.ts'
 import { UserMistake } from '../user-mistake.ts'
 import { VERSION } from '../version.ts'
@@ -63,6 +63,15 @@ export interface WebRoomOptions {
   readonly traces: (identity: Identity) => TraceQuery | undefined
   readonly followTraces: (changed: () => void) => () => void
 }
+
+/** Where a document says how to be admitted, and whether a pool can be named there (contract 9.14). */
+const PROTECTED: ReadonlyMap<string, 'pools' | 'alone'> = new Map([
+  ['mcp', 'pools'],
+  ['acp', 'pools'],
+  ['ws', 'pools'],
+  ['rpc', 'pools'],
+  ['metrics', 'alone'],
+])
 
 const NO_CONSOLE: { readonly loggedIn?: (web: WebRequest) => Admitted | undefined } = {}
 
@@ -217,14 +226,26 @@ export class WebRoom implements WebPort {
   }
 
   document(path: string, publicUrl: string | undefined): string | undefined {
-    const paths = ['/mcp', '/acp', '/ws', '/rpc'].flatMap((door) => [door, ...this.#poolPaths(door)])
-    const door = doorPathOfDocument(path, paths)
-    const described = door === undefined ? undefined : this.#publicDoor(door, publicUrl)
+    const door = publicUrl === undefined ? undefined : doorPathOfDocument(path, publicUrl)
+    if (door === undefined || !this.#isProtected(door)) return undefined
+    const described = this.#publicDoor(door, publicUrl)
     return described === undefined ? undefined : JSON.stringify(protectedResource(described))
   }
 
-  #poolPaths(door: string): string[] {
-    return this.#options.config().bus.pools.map(({ id }) => `${door}/${encodeURIComponent(id)}`)
+  /** The bus as a whole, or a path of a door at which a credential is asked for. */
+  #isProtected(path: string): boolean {
+    const [name = '', pool, ...rest] = segmentsOf(path) ?? ['?']
+    if (name === '' || pool === undefined) return path === '' || PROTECTED.has(name)
+    return PROTECTED.get(name) === 'pools' && rest.length === 0 && this.pool(pool) !== undefined
+  }
+
+  challenge(
+    { path, publicUrl }: Pick<Shown, 'path' | 'publicUrl'>,
+    mayDo: (rights: Rights) => boolean,
+  ): Readonly<Record<string, string>> {
+    const scope = this.#options.reception().scopeThatWouldDo(mayDo)
+    const refusal = { reason: 'not_allowed' as const, ...(scope === undefined ? {} : { scope }) }
+    return refusalHead(refusal, this.#publicDoor(path, publicUrl), true).headers
   }
 
   #publicDoor(path: string, publicUrl: string | undefined): PublicDoor | undefined {
