@@ -294,3 +294,28 @@ describe('a public address with a path, and scopes of different strength', () =>
     },
   )
 })
+
+test('9.12 what becomes of the issuer is told in words', async () => {
+  verifies('9.12-away')
+  const issuer = await Issuer.start()
+  onTestFinished(() => issuer.close())
+  issuer.misbehave = (_request, response) => {
+    response.writeHead(503).end()
+    return true
+  }
+  const oauth = { issuer: issuer.url, audience: 'bus', map: [{ claim: 'scope', equals: 'bus:read', as: 'dev' }] }
+  const { bus } = await startHouse({ principals: { dev: {} }, access: { oauth }, doors: ['http'] })
+  const key = await makeKey('ES256', 'known')
+  const headers = bearer(await issuer.sign(key, { aud: 'bus' }))
+  const away = await ask(bus.url('/rpc'), { body: HELLO, headers })
+  expect([reasonOf(away), Number(away.headers['retry-after']) > 0]).toEqual(['503 keys_unavailable', true])
+  const told = (words: string) =>
+    eventually(words, () => bus.log.lines.some(({ text }) => text.includes(`the keys of the token issuer ${words}`)))
+  await told('cannot be read: ')
+  issuer.misbehave = () => false
+  issuer.publish(key)
+  await eventually('a good answer', async () => {
+    return reasonOf(await ask(bus.url('/rpc'), { body: HELLO, headers })) === '200 ok'
+  })
+  await told('can be read again')
+})

@@ -95,7 +95,9 @@ export class Admissions implements Reception {
 
   constructor(options: AdmissionsOptions) {
     this.#options = options
-    this.#judge = new Judge({ onState: (state) => options.log.write('info', String(state)) })
+    this.#judge = new Judge({
+      onState: ({ state, message }) => options.log.write(state === 'ok' ? 'info' : 'warn', message),
+    })
     this.#timer = setInterval(() => this.#look(), LOOK_MS).unref()
   }
 
