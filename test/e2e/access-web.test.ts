@@ -119,6 +119,34 @@ test('9.5 a revoked token ends its connections within a second, with what it was
   expect(reasonOf(await ask(house.bus.url('/rpc'), { body: HELLO, headers }))).toBe('401 unauthenticated')
 })
 
+test('9.5 a token that expires ends what came with it; what came with a signed one is finished', async () => {
+  verifies('9.5-web')
+  const issuer = await Issuer.start()
+  onTestFinished(() => issuer.close())
+  const key = await makeKey('ES256', 'known')
+  issuer.publish(key)
+  const oauth = { issuer: issuer.url, audience: 'bus', map: [{ claim: 'scope', equals: 'bus:read', as: 'ben' }] }
+  const house = await startHouse({
+    principals: { ann: {}, ben: {} },
+    pools: [pool('slow', { args: ['6000'] })],
+    access: { oauth },
+    doors: ['http'],
+  })
+  const endsMs = Math.ceil(Date.now() / 1_000 + 2) * 1_000
+  let short = ''
+  await house.change(() => {
+    short = house.give('ann', { expires: new Date(endsMs).toISOString() })
+  })
+  const signed = await issuer.sign(key, { aud: 'bus', exp: endsMs / 1_000 })
+  const post = (token: string) => ask(house.bus.url('/rpc'), { body: HELLO, headers: bearer(token) })
+  const finished = post(signed)
+  const ended = await post(short)
+  expect(Date.now() - endsMs).toBeLessThan(2_000)
+  expect(reasonOf(ended)).toBe('401 unauthenticated')
+  expect(ended.json.error.data.why).toBe('expired')
+  expect(reasonOf(await finished)).toBe('200 ok')
+})
+
 test('9.16 client certificates over HTTPS', async () => {
   verifies('9.16-web')
   const authority = testAuthority()

@@ -95,6 +95,22 @@ test('a session lives as long as the newest token that was shown for it', async 
   expect((await session.ask(PING, bearer(fresh))).status).toBe(200)
 })
 
+test('with the token of a session expires what it is owed, and the session', async () => {
+  verifies('9.5-web')
+  const own = await startHouse({ principals: { ann: {} }, pools: [mcpPool('puppet')], doors: ['http'] })
+  let short = ''
+  await own.change(() => {
+    short = own.give('ann', { expires: new Date(Date.now() + 3_000).toISOString().replace(/\.\d+/, '') })
+  })
+  const session = await openSession(own.bus.url('/mcp'), { headers: bearer(short) })
+  const slow = await session.post(call(1, [PROGRESS], { progressToken: 1 }))
+  await slow.next()
+  await slow.ended()
+  expect(slow.messages.at(-1)).toMatchObject({ id: 1, error: { data: { reason: 'unauthenticated', why: 'expired' } } })
+  const late = await session.ask(PING, bearer(own.tokens['ann']!))
+  expect([late.status, late.json.error.data.reason]).toEqual([404, 'unknown_session'])
+})
+
 test('an expired token ends its GET stream, not the session that another is shown for', async () => {
   const own = await startHouse({ principals: { ann: {} }, pools: [mcpPool('puppet')], doors: ['http'] })
   const session = await openSession(own.bus.url('/mcp'), { headers: bearer(own.tokens['ann']!) })

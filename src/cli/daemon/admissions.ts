@@ -154,6 +154,8 @@ export class Admissions implements Reception {
     const { shown, digest } = proof as WebProof
     const visitor = this.#visitors.get(client)
     if (visitor === undefined || visitor.isRevoked || visitor.proof === undefined) return
+    // What was shown for a while takes nothing from what was shown for longer.
+    if (endOf(shown) < endOf(visitor.proof)) return
     visitor.proof = shown
     visitor.digest = digest
   }
@@ -390,7 +392,7 @@ export class Admissions implements Reception {
       const verdict = this.#judge.stillHolds(proof, digest)
       if ('refusal' in verdict) {
         const isExpired = verdict.refusal.why === 'expired'
-        if (!isExpired || !isJudgedByRequest(visitor)) this.#revoke(client, visitor, isExpired)
+        if (!isExpired || !isFinished(visitor)) this.#revoke(client, visitor, isExpired)
         continue
       }
       visitor.proof = verdict.identity
@@ -404,8 +406,9 @@ export class Admissions implements Reception {
   #look(): void {
     const nowMs = Date.now()
     for (const [client, visitor] of [...this.#visitors]) {
-      const { expiresAtMs } = isJudgedByRequest(visitor) ? {} : (visitor.proof ?? {})
-      if (expiresAtMs !== undefined && expiresAtMs <= nowMs && !visitor.isRevoked) this.#revoke(client, visitor, true)
+      const { proof, isRevoked } = visitor
+      if (proof === undefined || isRevoked || isFinished(visitor)) continue
+      if (endOf(proof) <= nowMs) this.#revoke(client, visitor, true)
     }
     this.#lookAtAudit()
     this.#tellUnwritten()
@@ -451,9 +454,13 @@ export class Admissions implements Reception {
   }
 }
 
-/** Each of its requests shows a credential of its own, and one that is under way is finished; its door ends its streams. */
-function isJudgedByRequest({ door }: Visitor): boolean {
-  return door === 'http'
+/** Signed tokens end often: a request that came with one is finished (contract 9.5), and its door ends its streams. */
+function isFinished({ door, proof }: Visitor): boolean {
+  return door === 'http' && proof?.via === 'jwt'
+}
+
+function endOf({ expiresAtMs = Number.POSITIVE_INFINITY }: Proof): number {
+  return expiresAtMs
 }
 
 function aboutOf(visitor: Visitor | undefined): Partial<AuditEvent> {

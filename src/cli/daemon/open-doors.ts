@@ -79,7 +79,7 @@ export interface Reception extends AdmissionDesk {
   stillHolds(proof: unknown): boolean
   /** The kernel is about to know of somebody who came like that. */
   openedOverWeb(client: ClientId, door: Door, peer: string, proof: unknown): void
-  /** It has shown this since, and lives as long as that. */
+  /** It has shown this since, and lives as long as what holds longest. */
   renewedOverWeb(client: ClientId, proof: unknown): void
   /** Somebody whom another node has judged (contract 14.9). */
   receiveFromNode(who: Opening, node: string): Identity
