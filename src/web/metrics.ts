@@ -15,8 +15,10 @@ export class MetricsAdapter implements Adapter {
   serve(web: WebRequest): void {
     if (web.path !== '/metrics') return web.refuse({ reason: 'not_found' })
     const mayDo = ({ role }: Rights): boolean => role !== 'user'
-    if (this.#port.hasAccess && !mayDo(web.admitted.identity.rights))
+    if (this.#port.hasAccess && !mayDo(web.admitted.identity.rights)) {
+      this.#port.denied(web.admitted, web.connection.peer, { method: 'metrics' })
       return web.refuse({ reason: 'not_allowed', mayDo })
+    }
     web.answer(200, this.#port.metrics(), { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' })
   }
 }

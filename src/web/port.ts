@@ -79,5 +79,7 @@ export interface WebPort extends WebTally {
   readonly isShuttingDown: boolean
   /** The state of the bus as Prometheus text. */
   metrics(): string
+  /** The door itself has refused somebody who is known what it may not: that is told whoever reads of it. */
+  denied(admitted: Admitted, peer: string, what: { readonly pool?: PoolId; readonly method?: string }): void
   log(level: 'debug' | 'info' | 'warn', text: string, about?: Readonly<Record<string, unknown>>): void
 }

@@ -203,6 +203,7 @@ export class WebService implements HttpService {
     const { pool } = web
     if (pool === undefined) return true
     if (!mayUsePool(web.admitted.identity.rights, pool)) {
+      this.#port.denied(web.admitted, web.connection.peer, { pool })
       web.denied = { reason: 'not_allowed', detail: { pool } }
       if (web.method === 'POST') return true
       web.refuse(web.denied)

@@ -1,11 +1,12 @@
 /** Credentials on web doors, request by request (contract 9.2, 9.4, 9.5, 9.14, 9.16, 9.18, 9.21, 9.25). */
 import { readFileSync } from 'node:fs'
 import { request } from 'node:https'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { verifies } from '../conformance/verifies.ts'
 import { Issuer, makeKey, type SigningKey } from '../support/issuer.ts'
 import { pool } from '../support/pools.ts'
 import { busPair, testAuthority, textsOf } from '../support/tls.ts'
+import { eventually } from '../support/waiting.ts'
 import { type Answered, answerOf, ask, WebSocketPeer } from '../support/web.ts'
 import { STRANGE, sharedHouse, startHouse } from './access-harness.ts'
 
@@ -21,9 +22,11 @@ describe('tokens over HTTP', () => {
       eve: { role: 'observer' },
     },
     pools: [pool('echo'), pool('echo', { id: 'other' })],
+    access: { audit: 'audit.log' },
     more: { default_pool: 'echo' },
     doors: ['http'],
   })
+  const audited = (what: Record<string, unknown>) => house().audited({ event: 'denied', door: 'http', ...what })
   const rpc = (token: string | undefined, path = '/rpc', headers: Record<string, string> = {}) =>
     ask(house().bus.url(path), { body: HELLO, headers: { ...(token === undefined ? {} : bearer(token)), ...headers } })
 
@@ -40,6 +43,7 @@ describe('tokens over HTTP', () => {
       '401 unauthenticated',
     )
     expect(reasonOf(await rpc(house().tokens['ann']!, '/rpc/other'))).toBe('403 not_allowed')
+    await audited({ principal: 'ann', via: 'token', pool: 'other', outcome: 'denied', reason: 'not_allowed' })
     expect(reasonOf(await rpc(house().tokens['ann']!, '/rpc/nowhere'))).toBe('403 not_allowed')
     expect(reasonOf(await rpc(house().tokens['slow']!, '/rpc/nowhere'))).toBe('404 unknown_pool')
     expect((await ask(house().bus.url('/healthz'))).status).toBe(200)
@@ -68,6 +72,7 @@ describe('tokens over HTTP', () => {
     const metrics = (name: string) => ask(house().bus.url('/metrics'), { headers: bearer(house().tokens[name]!) })
     expect((await metrics('eve')).status).toBe(200)
     expect(reasonOf(await metrics('ann'))).toBe('403 not_allowed')
+    await audited({ principal: 'ann', method: 'metrics' })
     expect((await ask(house().bus.url('/metrics'))).status).toBe(401)
     expect(reasonOf(await rpc(house().tokens['eve']!))).toBe('403 not_allowed')
   })

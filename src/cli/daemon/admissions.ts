@@ -258,6 +258,11 @@ export class Admissions implements Reception {
     return this.#judge.scopeThatWouldDo(mayDo)
   }
 
+  denied({ name, subject, via }: Identity, about: Pick<AuditEvent, 'door' | 'peer' | 'pool' | 'method'>): void {
+    const outcome = { outcome: 'denied', reason: 'not_allowed' }
+    this.#write({ event: 'denied', principal: name, subject, via, ...about, ...outcome })
+  }
+
   sighted(name: string): Sighting | undefined {
     return this.#sightings.of(name)
   }

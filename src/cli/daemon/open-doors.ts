@@ -6,6 +6,7 @@
  */
 
 import type { PeerCertificate } from 'node:tls'
+import type { AuditEvent } from '../../access/audit-line.ts'
 import type { Refusal as Rebuff } from '../../access/identity.ts'
 import type { RefusalPace } from '../../access/refusals.ts'
 import type { Sighting } from '../../access/sightings.ts'
@@ -71,6 +72,8 @@ export interface Reception extends AdmissionDesk {
   receiveLocal(role: Role): { readonly identity: Identity; readonly proof: unknown }
   /** Somebody did something through the console (contract 15.5). */
   acted(identity: Identity, method: string, outcome: string): void
+  /** A door has refused somebody what it may not, before the kernel knew of it. */
+  denied(identity: Identity, about: Pick<AuditEvent, 'door' | 'peer' | 'pool' | 'method'>): void
   /** When and how somebody of this name was last there (contract 15.12). */
   sighted(name: string): Sighting | undefined
   /** The scope to ask for by whoever may not what others may (contract 9.14). */
@@ -133,6 +136,7 @@ export class OpenDoors implements Reception {
   }
 
   acted(): void {}
+  denied(): void {}
 
   sighted(): undefined {}
   scopeThatWouldDo(): undefined {}

@@ -311,6 +311,10 @@ export class WebRoom implements WebPort {
     return formatMetrics(this.#options.status())
   }
 
+  denied({ identity }: Admitted, peer: string, what: { readonly pool?: PoolId; readonly method?: string }): void {
+    this.#options.reception().denied(identity, { door: 'http', peer, ...what })
+  }
+
   refused(reason: string): void {
     this.refusedByReason.set(reason, (this.refusedByReason.get(reason) ?? 0) + 1)
   }
