@@ -118,7 +118,7 @@ export const FAULTS = {
   not_offered: { code: CODE.methodNotFound, message: 'The client that holds the lease has not offered this.' },
   unauthenticated: {
     code: CODE.invalidRequest,
-    message: 'Who is calling is not proved: open the connection with bus::open and a token that holds.',
+    message: 'Who is calling is not proved: show a token that holds, in bus::open or as Authorization: Bearer.',
     closes: true,
   },
   not_allowed: { code: CODE.invalidRequest, message: 'The caller has no right to this.' },

@@ -107,6 +107,16 @@ test('a team server', async () => {
   expect(workspace.read('audit.log')).not.toContain(workspace.read('alice.token').trim())
 })
 
+test('over HTTP', async () => {
+  const port = await freePort()
+  const workspace = testWorkspace()
+  const printed = await follow('http', (text) => text.replaceAll('7800', String(port)), workspace)
+  expect(printed).toContain('"principal":"carol"')
+  expect(printed.endsWith('401')).toBe(true)
+  expect(workspace.read('metrics.txt')).toContain('# TYPE')
+  expect(workspace.read('refused.json')).toContain('unauthenticated')
+})
+
 test('a company', async () => {
   const [port, workspace, issuer, key] = [
     await freePort(),
@@ -138,7 +148,7 @@ test('the life of a token', async () => {
 })
 
 test('every command and file of the page belongs to a recipe that is tried', () => {
-  const tried = ['laptop', 'team', 'company', 'tokens']
+  const tried = ['laptop', 'team', 'http', 'company', 'tokens']
   for (const { kind, of } of blocks) if (kind !== 'nginx') expect(tried).toContain(of.split(/[/ ]/)[0])
   expect(new Set(blocks.filter(({ kind }) => kind === 'sh').map(({ of }) => of.split(' ')[0]))).toEqual(new Set(tried))
 })
