@@ -4,7 +4,7 @@
  * What others have said is believed field by field, within bounds; fields that are not known are ignored (contract 14.11).
  */
 import { CLUSTER } from './limits.ts'
-import { PROTOCOL } from './message.ts'
+import { MAX_EPOCH, PROTOCOL } from './message.ts'
 
 export interface AnnouncedPool {
   readonly id: string
@@ -93,7 +93,7 @@ export function readControl(message: Buffer): Control | undefined {
 function readAnnouncement(fields: Record<string, unknown>): Announcement | undefined {
   const { speaks, version, run, number = 0, state, pools, agents } = fields
   if (!Array.isArray(speaks) || !isCount(speaks[0]) || !isCount(speaks[1])) return undefined
-  if (!isName(version) || !isCount(run) || !isCount(number) || !STATES.has(state)) return undefined
+  if (!isName(version) || !isCount(run) || run > MAX_EPOCH || !isCount(number) || !STATES.has(state)) return undefined
   // A version that we do not speak may say the rest otherwise.
   const known = commonVersion({ lowest: speaks[0], highest: speaks[1] }) !== undefined
   const rows = known ? readPools(pools) : []

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { verifies } from '../../test/conformance/verifies.ts'
 import { CLUSTER } from './limits.ts'
 import { Link, newCounts } from './link.ts'
+import { MAX_EPOCH, writeHead } from './message.ts'
 import type { Stream } from './stream.ts'
 
 interface End {
@@ -67,4 +68,21 @@ test('who was taken for another run in between finds that it was given up', () =
   a.link.ping()
   exchange(a, b, 4)
   expect([a.link.streams, b.link.streams, b.opened.length]).toEqual([0, 0, 0])
+})
+
+test('no number that the other says makes what is sent to it impossible', () => {
+  verifies('14.9-hostile')
+  const { link, sent } = end('b', 1, 2)
+  const head = { version: 1, fromRun: 2, toRun: 1, epoch: 0, position: 0, read: 0, share: 2 ** 32 - 1 }
+  const numbers = [Number.MAX_SAFE_INTEGER, 2 ** 60, -1, 0.5, Number.NaN, Number.POSITIVE_INFINITY]
+  for (const number of numbers) {
+    expect(link.receive(writeHead({ ...head, position: number }), 1)).toBe(false)
+    link.receive(writeHead({ ...head, read: number }), 1)
+  }
+  expect(link.receive(writeHead({ ...head, position: 2 ** 52 }), 1)).toBe(true)
+  expect(link.receive(writeHead({ ...head, epoch: MAX_EPOCH }), 1)).toBe(true)
+  link.giveUp()
+  link.ping()
+  expect(link.epoch).toBe(MAX_EPOCH)
+  expect(sent.length).toBeGreaterThan(0)
 })

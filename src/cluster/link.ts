@@ -13,6 +13,7 @@ import {
   type Frame,
   type FrameType,
   HEAD_BYTES,
+  MAX_EPOCH,
   PROTOCOL,
   readHead,
   readLimit,
@@ -297,7 +298,7 @@ export class Link {
   /** The other has begun anew: another run, or a newer epoch. */
   #begin(epoch: number): void {
     const streams = [...this.#streams()]
-    this.epoch = epoch
+    this.epoch = Math.min(epoch, MAX_EPOCH)
     this.#nextStream = 1
     this.#highestOfTheirs = 0
     for (const table of [this.#ours, this.#theirs, this.#tombs]) table.clear()

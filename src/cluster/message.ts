@@ -49,11 +49,13 @@ export interface Head {
   readonly share: number
 }
 
-export const HEAD_BYTES = 29
+export const HEAD_BYTES = 33
 export const FRAME_HEAD_BYTES = 15
+/** Runs and epochs go to here. */
+export const MAX_EPOCH = 2 ** 32 - 1
 const RECEIVERS = 0x80
 const MOST_TYPE = FRAME.gone
-/** Offsets count to here; nobody sends so much. */
+/** Offsets within a stream count to here; no stream lasts so long. What two nodes have sent each other goes further. */
 const OFFSET_BYTES = 6
 
 export function writeHead(head: Head): Buffer {
@@ -62,9 +64,9 @@ export function writeHead(head: Head): Buffer {
   bytes.writeUInt32BE(head.fromRun, 1)
   bytes.writeUInt32BE(head.toRun, 5)
   bytes.writeUInt32BE(head.epoch, 9)
-  bytes.writeUIntBE(head.position, 13, OFFSET_BYTES)
-  bytes.writeUIntBE(head.read, 19, OFFSET_BYTES)
-  bytes.writeUInt32BE(head.share, 25)
+  bytes.writeDoubleBE(head.position, 13)
+  bytes.writeDoubleBE(head.read, 21)
+  bytes.writeUInt32BE(head.share, 29)
   return bytes
 }
 
@@ -91,6 +93,8 @@ export function readLimit(bytes: Buffer): number | undefined {
 /** Undefined: it is no message of ours. The bytes of the frames are those of the message. */
 export function readMessage(message: Buffer): { readonly head: Head; readonly frames: readonly Frame[] } | undefined {
   if (message.length < HEAD_BYTES) return undefined
+  const head = readHead(message)
+  if (![head.position, head.position + message.length, head.read].every(isCount)) return undefined
   const frames: Frame[] = []
   for (let at = HEAD_BYTES; at < message.length; ) {
     const frame = readFrame(message, at)
@@ -98,19 +102,23 @@ export function readMessage(message: Buffer): { readonly head: Head; readonly fr
     frames.push(frame)
     at += FRAME_HEAD_BYTES + frame.bytes.length
   }
-  return { head: readHead(message), frames }
+  return { head, frames }
 }
 
-/** Of a message that is at least as long. */
+function isCount(value: number): boolean {
+  return Number.isSafeInteger(value) && value >= 0
+}
+
+/** Of a message that is at least as long; what it counts may be no numbers. */
 export function readHead(message: Buffer): Head {
   return {
     version: message.readUInt8(0),
     fromRun: message.readUInt32BE(1),
     toRun: message.readUInt32BE(5),
     epoch: message.readUInt32BE(9),
-    position: message.readUIntBE(13, OFFSET_BYTES),
-    read: message.readUIntBE(19, OFFSET_BYTES),
-    share: message.readUInt32BE(25),
+    position: message.readDoubleBE(13),
+    read: message.readDoubleBE(21),
+    share: message.readUInt32BE(29),
   }
 }
 

@@ -159,6 +159,7 @@ withNats(7, () => {
       say('all', `flood${n}`, here({ run: n + 1 }))
     }
     say('all', 'evil', here({ run: 'x' }))
+    say('all', 'evil', here({ run: 2 ** 40 }))
     say('all', 'evil', here({ pools: [['p', 'acp', 'auto', -1, 0, 0, 0, 0, 0, 0]] }))
     say('all', 'evil', `{"say":"here","pad":"${'x'.repeat(300_000)}"}`)
     say('all', 'a.b', here({}))
