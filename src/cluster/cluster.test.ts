@@ -1,8 +1,9 @@
-/** Who takes a newcomer, as far as a node knows (contract 14.3). */
+/** Who takes a newcomer, as far as a node knows, and whom it knows at all (contract 14.3, 14.9). */
 import { expect, test } from 'vitest'
 import { verifies } from '../../test/conformance/verifies.ts'
 import { type AnnouncedPool, writeAnnouncement } from './announcement.ts'
 import { Cluster } from './cluster.ts'
+import { CLUSTER } from './limits.ts'
 
 const POOL: AnnouncedPool = {
   id: 'p',
@@ -18,9 +19,11 @@ const POOL: AnnouncedPool = {
 }
 
 function start() {
+  const spokenTo = new Set<string>()
   const port = {
-    publish: () => true,
+    publish: (subject: string) => spokenTo.add(subject).size > 0,
     flushSoon: () => {},
+    maxGuests: 10,
     opened: () => {},
     changed: () => {},
     log: () => {},
@@ -32,7 +35,7 @@ function start() {
     const word = { lowest: 1, highest: 1, version: '1', run: 9, number: 0, state: 'ready', agents: [] } as const
     cluster.receive(`bus.c.all.${node}`, writeAnnouncement({ ...word, pools: [{ ...POOL, streams }] }), nowMs)
   }
-  return { cluster, says }
+  return { cluster, says, spokenTo }
 }
 
 test('a newcomer counts until the node has it, however many words were under way', () => {
@@ -54,4 +57,21 @@ test('a newcomer counts until the node has it, however many words were under way
   expect(cluster.choose('p')).toBe('c')
   says('b', 0, 2_020)
   expect(cluster.choose('p')).toBe('b')
+})
+
+test('nothing is kept of a node that is not known any more, however many have been there', () => {
+  verifies('14.9-bounds')
+  const { cluster, says, spokenTo } = start()
+  let nowMs = 0
+  for (let round = 0; round < 5; round++) {
+    for (let n = 0; n < CLUSTER.maxNodes; n++) says(`round${round}-${n}`, 0, nowMs)
+    for (const untilMs = nowMs + 2_500; nowMs < untilMs; nowMs += CLUSTER.lookEveryMs) cluster.tick(nowMs)
+  }
+  spokenTo.clear()
+  for (const untilMs = nowMs + 11_000; nowMs < untilMs; nowMs += CLUSTER.lookEveryMs) cluster.tick(nowMs)
+  expect(cluster.nodes(nowMs)).toHaveLength(CLUSTER.maxNodes)
+  expect(spokenTo.size).toBeLessThanOrEqual(CLUSTER.maxNodes + 1)
+  // Whoever is back goes on where it was.
+  says('round0-1', 0, nowMs)
+  expect(cluster.open('round0-1', Buffer.from('{}'), nowMs)).toBeDefined()
 })

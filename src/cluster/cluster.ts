@@ -37,6 +37,8 @@ export interface ClusterPort {
   publish(subject: string, message: Buffer): boolean
   /** `flush` is wanted at the end of this turn. */
   flushSoon(): void
+  /** Of other nodes, so many streams are taken here. */
+  readonly maxGuests: number
   /** Another node has begun a stream. */
   opened(node: string, stream: Stream, opening: Buffer): void
   /** Who there is, or what they have, is not what it was. */
@@ -80,6 +82,8 @@ export class Cluster {
   readonly #port: ClusterPort
   readonly #presence: Presence
   readonly #links = new Map<string, Link>()
+  /** To nodes that are not known any more: their epochs go on where they were, should one be back. */
+  readonly #parted = new Map<string, Link>()
   /** Who went to a pool of a node and is not in its last word. */
   readonly #newcomers = new Map<string, Newcomer[]>()
   #own: OwnWord = { pools: [], agents: [] }
@@ -153,6 +157,7 @@ export class Cluster {
 
   tick(nowMs: number): void {
     for (const node of this.#presence.look(nowMs)) this.#giveUp(node, nowMs)
+    for (const node of this.#links.keys()) if (this.#presence.find(node) === undefined) this.#part(node)
     const sinceMs = nowMs - this.#announcedMs
     if (sinceMs >= CLUSTER.announceEveryMs || (this.#isAnnouncementDue && sinceMs >= CLUSTER.announceGapMs))
       this.#announce(nowMs)
@@ -186,15 +191,15 @@ export class Cluster {
     const way = readSubject(this.#options.cluster, subject)
     if (way === undefined) return this.#countJunk(OTHERS)
     // Somebody else who has this name, or says so.
-    if (way.from === this.node) return this.#takeNamesake(way.to, message, nowMs)
+    if (way.from === this.node) return this.#takeNamesake(way.to, message)
     if (isControl(message)) this.#takeControl(way.from, message, nowMs)
     else this.#takeFrames(way.from, message, nowMs)
   }
 
   /** It asks whether its name is taken: it is. */
-  #takeNamesake(to: string, message: Buffer, nowMs: number): void {
+  #takeNamesake(to: string, message: Buffer): void {
     const said = isControl(message) ? readControl(message) : undefined
-    if (said?.say === 'who') return to === this.node ? this.#announce(nowMs) : undefined
+    if (said?.say === 'who') return void (this.#isAnnouncementDue ||= to === this.node)
     if (said?.say === 'here' && said.announcement.run === this.#options.run) return
     this.#countJunk(this.node)
     if (said?.say === 'here')
@@ -238,11 +243,22 @@ export class Cluster {
 
   #takeLeave(node: string): void {
     this.#presence.left(node)
-    const link = this.#links.get(node)
-    this.#links.delete(node)
-    link?.giveUp()
+    this.#part(node)
     this.#port.log('info', 'node has left', { node })
     this.#port.changed()
+  }
+
+  /** It is not known any more. */
+  #part(node: string): void {
+    for (const key of this.#newcomers.keys()) if (key.startsWith(keyOf(node, ''))) this.#newcomers.delete(key)
+    const link = this.#links.get(node)
+    if (link === undefined) return
+    this.#links.delete(node)
+    link.giveUp()
+    link.disconnected()
+    this.#parted.delete(node)
+    this.#parted.set(node, link)
+    if (this.#parted.size > CLUSTER.maxNodes) this.#parted.delete(this.#parted.keys().next().value!)
   }
 
   #takeFrames(from: string, message: Buffer, nowMs: number): void {
@@ -288,19 +304,25 @@ export class Cluster {
       known.meet(run)
       return known
     }
-    const { cluster, run: ownRun } = this.#options
-    const subject = subjectOf(cluster, node, this.node)
-    const link = new Link(node, ownRun, this.counts, {
-      send: (message) => this.#port.publish(subject, message),
-      flushSoon: () => this.#port.flushSoon(),
-      opened: (stream, opening) => this.#port.opened(node, stream, opening),
-    })
+    const link = this.#parted.get(node) ?? this.#newLink(node)
+    this.#parted.delete(node)
     link.meet(run)
     link.share = this.#share
     link.maxMessageBytes = this.#maxMessageBytes
     this.#links.set(node, link)
     if (this.#isConnected) link.connected(nowMs)
     return link
+  }
+
+  #newLink(node: string): Link {
+    const { cluster, run } = this.#options
+    const subject = subjectOf(cluster, node, this.node)
+    return new Link(node, run, this.counts, {
+      send: (message) => this.#port.publish(subject, message),
+      flushSoon: () => this.#port.flushSoon(),
+      hasRoom: () => this.guests < this.#port.maxGuests + CLUSTER.maxTurnedAway,
+      opened: (stream, opening) => this.#port.opened(node, stream, opening),
+    })
   }
 
   #countJunk(from: string): void {

@@ -35,6 +35,11 @@ export const CLUSTER = {
   maxReasonBytes: 1_024,
   /** Streams of one node that were begun and have not come; numbers further ahead are not believed. */
   maxMissingStreams: 65_536,
+  maxGaps: 1_024,
+  /** Streams of others that are being refused, beside those that are open. */
+  maxTurnedAway: 256,
+  /** Streams that were given up and whose other end does not say that it knows. */
+  maxTombs: 1_024,
   directoryWaitMs: 1_000,
   listWaitMs: 1_000,
   /** Of one answer to a list. */

@@ -51,6 +51,7 @@ class Side {
         return true
       },
       flushSoon: () => {},
+      hasRoom: () => true,
       opened: (stream) => {
         const owner = new Owner()
         this.guests.push({ stream, owner })

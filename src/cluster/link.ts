@@ -6,6 +6,7 @@
  * under way to the other node than it allows; nothing of an older epoch, or of another run, is believed.
  */
 import { LOST, writeEnding } from './ending.ts'
+import { Gaps } from './gaps.ts'
 import { CLUSTER } from './limits.ts'
 import {
   FRAME,
@@ -29,6 +30,8 @@ export interface LinkPort {
   send(message: Buffer): boolean
   /** Something waits to be sent with the rest of this turn. */
   flushSoon(): void
+  /** One more stream of another node can be kept, if only to be refused. */
+  hasRoom(): boolean
   /** The other node has begun a stream; whoever takes it sets its owner. */
   opened(stream: Stream, opening: Buffer): void
 }
@@ -69,7 +72,7 @@ export class Link {
   readonly #theirs = new Map<number, Stream>()
   #highestOfTheirs = 0
   /** Streams of the other that were begun before others that have come. */
-  readonly #missing = new Set<number>()
+  readonly #missing = new Gaps(CLUSTER.maxGaps)
   /** Streams that were given up, until the other side knows it. */
   readonly #tombs = new Map<string, { readonly frame: Frame; sentMs: number }>()
   /** Streams that have something to send and had no credit. */
@@ -262,8 +265,9 @@ export class Link {
     this.#goOn(stream)
   }
 
-  /** Nothing is heard of it although the node lives. */
+  /** Nothing is heard of it although the node lives; of so many: the node is given up. */
   #giveUpStream(stream: Stream): void {
+    if (this.#tombs.size >= CLUSTER.maxTombs) return this.giveUp()
     const frame = frameOf(stream, FRAME.gone)
     this.#tombs.set(keyOf(frame.isReceivers, stream.number), { frame, sentMs: Number.NEGATIVE_INFINITY })
     this.#drop(stream)
@@ -401,14 +405,29 @@ export class Link {
   #takeOpening({ isReceivers, stream: number, bytes }: Frame): void {
     if (isReceivers || number === 0 || bytes.length > CLUSTER.maxOpeningBytes) return void this.counts.junk++
     if (this.#theirs.has(number)) return
-    const isMissing = this.#missing.delete(number)
-    if (number <= this.#highestOfTheirs && !isMissing) return
-    if (number - this.#highestOfTheirs + this.#missing.size > CLUSTER.maxMissingStreams) return void this.counts.junk++
-    while (this.#highestOfTheirs + 1 < number) this.#missing.add(++this.#highestOfTheirs)
-    this.#highestOfTheirs = Math.max(this.#highestOfTheirs, number)
+    if (!this.#isNext(number)) return
+    if (!this.#port.hasRoom()) return this.#sayGone({ isReceivers, stream: number })
     const stream = new Stream(number, false, this)
     this.#theirs.set(number, stream)
     this.#port.opened(stream, Buffer.from(bytes))
+  }
+
+  /** A number that was not there before; those that it passes over may still come. */
+  #isNext(number: number): boolean {
+    const missing = this.#missing
+    if (number <= this.#highestOfTheirs) return missing.take(number)
+    if (missing.isFull || number - this.#highestOfTheirs + missing.count > CLUSTER.maxMissingStreams) {
+      this.counts.junk++
+      return false
+    }
+    missing.add(this.#highestOfTheirs + 1, number - 1)
+    this.#highestOfTheirs = number
+    return true
+  }
+
+  /** There is no such stream here: so its other end goes too. */
+  #sayGone({ isReceivers, stream }: Pick<Frame, 'isReceivers' | 'stream'>): void {
+    this.#add({ type: FRAME.gone, isReceivers: !isReceivers, stream, offset: 0, bytes: NOTHING })
   }
 
   /** Of a stream that is not open: it is over, or its beginning was lost. */
@@ -418,8 +437,7 @@ export class Link {
       ? number < this.#nextStream
       : number <= this.#highestOfTheirs && !this.#missing.has(number)
     if (type !== FRAME.data && type !== FRAME.end) return
-    if (isOver)
-      return this.#add({ type: FRAME.gone, isReceivers: !isReceivers, stream: number, offset: 0, bytes: NOTHING })
+    if (isOver) return this.#sayGone(frame)
     if (isReceivers || this.#nowMs - this.#askedMs < CLUSTER.askAgainMs) return
     this.#askedMs = this.#nowMs
     this.#add({

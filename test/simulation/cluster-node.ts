@@ -103,6 +103,7 @@ export class SimNode {
       {
         publish: (subject, message) => this.isConnected && host.publish(this, subject, message),
         flushSoon: () => {},
+        maxGuests: DEFAULT_LIMITS.maxClients,
         opened: (node, stream, opening) => this.#opened(node, stream, opening),
         changed: () => {
           this.#isChanged = true

@@ -396,6 +396,10 @@ export class ClusterRoom implements ClusterPort {
     queueMicrotask(this.#flush)
   }
 
+  get maxGuests(): number {
+    return this.#own.bus.limits.maxClients
+  }
+
   #armReceipts(): void {
     const dueMs = this.#cluster.receiptDueMs
     if (dueMs === undefined || this.#receipts !== undefined) return

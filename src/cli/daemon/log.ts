@@ -18,7 +18,7 @@ export type LogFormat = (typeof LOG_FORMATS)[number]
 
 const WINDOW_MS = 10_000
 const PER_WINDOW = 20
-/** What a peer may bring about again and again. */
+/** What a peer may bring about again and again; so may a node, whatever it is. */
 const REPEATED: ReadonlySet<LogLevel> = new Set(['warn', 'error'])
 
 export interface LogOptions {
@@ -70,7 +70,8 @@ export class Log {
   write(level: LogLevel, text: string, about: Readonly<Record<string, unknown>> = {}): void {
     if (!this.#logger.isLevelEnabled(level)) return
     const isStderr = about['stream'] === 'stderr'
-    if (REPEATED.has(level) && !isStderr && !this.#mayRepeat(level, text, about)) return
+    const isOfPeers = REPEATED.has(level) || about['node'] !== undefined
+    if (isOfPeers && !isStderr && !this.#mayRepeat(level, text, about)) return
     this.#logger[level](about, text)
   }
 
