@@ -1,17 +1,21 @@
 /**
  * What a stream is begun with: for which pool, and for whom (contract 14.4, 14.9).
  *
- * The principal goes along with its name, its pools and its tools; no credential and no variable ever does. Whoever is only
+ * The principal goes along with its name, its role (nobody is more than a user elsewhere), its pools and its tools; no
+ * credential and no variable ever does. Whoever is only
  * known on its own machine is known elsewhere with the name of that machine.
  */
-import type { Rights, ToolRights } from '../kernel/rights.ts'
+import type { Rights, Role, ToolRights } from '../kernel/rights.ts'
 import type { CallCause } from '../kernel/vocabulary.ts'
 import { CLUSTER } from './limits.ts'
+
+export type TravellingRole = Exclude<Role, 'admin'>
 
 export interface Opening {
   readonly pool: string
   readonly principal: string
   readonly name: string
+  readonly role: TravellingRole
   readonly pools: readonly string[]
   readonly tools?: ToolRights
   /** The ids of the buses through which it came. */
@@ -37,6 +41,7 @@ export interface Home {
 }
 
 const HOMELY: ReadonlySet<string> = new Set(['local', 'anonymous'])
+const TRAVELS_AS: Readonly<Record<Role, TravellingRole>> = { admin: 'user', user: 'user', observer: 'observer' }
 const OTEL_TRACE_ID = /^[0-9a-f]{32}$/
 const MAX_NAMES = 256
 const MAX_NAME = 512
@@ -52,6 +57,7 @@ export function openingFor(pool: string, who: Traveller, home: Home): Opening {
     pool,
     principal: travels(who.principal),
     name: travels(who.name),
+    role: TRAVELS_AS[rights.role],
     pools: rights.pools,
     ...(rights.tools === undefined ? {} : { tools: rights.tools }),
     vias,
@@ -74,14 +80,15 @@ export function readOpening(bytes: Buffer): Opening | undefined {
     return undefined
   }
   if (typeof said !== 'object' || said === null) return undefined
-  const { pool, principal, name, pools, tools, vias, cause } = said as Record<string, unknown>
-  if (!isName(pool) || !isName(principal) || !isName(name) || !areNames(pools)) return undefined
+  const { pool, principal, name, role, pools, tools, vias, cause } = said as Record<string, unknown>
+  if (!isName(pool) || !isName(principal) || !isName(name) || !isRole(role) || !areNames(pools)) return undefined
   const toolRights = readTools(tools)
   if (toolRights === undefined || !Array.isArray(vias) || vias.length > MAX_NAMES || !vias.every(areNames))
     return undefined
   const known = cause === undefined ? undefined : readCause(cause)
   if (cause !== undefined && known === undefined) return undefined
-  return { pool, principal, name, pools, ...toolRights, vias, ...(known === undefined ? {} : { cause: known }) }
+  const who = { principal, name, role: TRAVELS_AS[role] }
+  return { pool, ...who, pools, ...toolRights, vias, ...(known === undefined ? {} : { cause: known }) }
 }
 
 function readCause(cause: unknown): CallCause | undefined {
@@ -109,6 +116,10 @@ function readTools(tools: unknown): { readonly tools?: ToolRights } | undefined 
   const { allow, deny } = tools as Record<string, unknown>
   if ((allow !== undefined && !areNames(allow)) || (deny !== undefined && !areNames(deny))) return undefined
   return { tools: { ...(allow === undefined ? {} : { allow }), ...(deny === undefined ? {} : { deny }) } }
+}
+
+function isRole(value: unknown): value is Role {
+  return typeof value === 'string' && Object.hasOwn(TRAVELS_AS, value)
 }
 
 function areNames(value: unknown): value is string[] {

@@ -1,5 +1,6 @@
 /** What one node can do to others, what goes along with a client, and what is shown (contract 14.9 to 14.11). */
 import { existsSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import { connect, type NatsConnection } from '@nats-io/transport-node'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { verifies } from '../conformance/verifies.ts'
@@ -25,7 +26,9 @@ async function permissionsOf(node: string): Promise<string> {
   return done.stdout.replace('"..."', `"secret-${node}"`)
 }
 
-withNats(7, () => {
+const ACP_AGENT = fileURLToPath(new URL('../fixtures/acp/loads.mjs', import.meta.url))
+
+withNats(8, () => {
   test('with the permissions that are printed a node is itself and nobody else', async () => {
     verifies('14.9-permissions', '14.9-check')
     const users = await Promise.all(['n1', 'n2', 'n3'].map(permissionsOf))
@@ -132,6 +135,41 @@ withNats(7, () => {
       expect(JSON.stringify(answer.result)).toContain('ann-at-n2')
       expect(await client.ask(ask(2, { pool: 'echo' }))).toMatchObject({ error: { data: { reason: 'not_allowed' } } })
     })
+  })
+
+  test('an observer sees the sessions of its pools at all nodes, and drives none', async () => {
+    verifies('14.9-principal')
+    const nats = await startNats()
+    const workspace = testWorkspace()
+    const access = workspace.writeOwn('access.json', { principals: [] })
+    const token = async (...args: string[]) =>
+      (await runBus(['token', 'add', ...args, '--file', access], { workspace })).stdout.trim()
+    const tokens = { ann: await token('ann'), eye: await token('eye', '--role', 'observer') }
+    const agent = { id: 'agent', command: process.execPath, args: [ACP_AGENT, 'n2'], protocol: 'acp' }
+    const [a] = await Promise.all([
+      startNode(nats, 'n1', { config: { access: { file: access } }, doors: ['unix', 'tcp'] }),
+      startNode(nats, 'n2', { pools: [{ ...agent, sessions: { keep_sec: 3_600 } }, ECHO] }),
+    ])
+    await untilReachable(a, 'echo')
+    const open = async (name: keyof typeof tokens) => {
+      const client = await a.connect('tcp')
+      await client.ask(ask('open', { method: 'bus::open', params: { token: tokens[name] } }))
+      return client
+    }
+    const [ann, eye] = [await open('ann'), await open('eye')]
+    const initialize = { method: 'initialize', params: { protocolVersion: 1, clientCapabilities: {} } }
+    await ann.ask(ask(1, { pool: 'agent', ...initialize }))
+    const begun = { method: 'session/new', params: { cwd: '/', mcpServers: [] } }
+    const { sessionId } = (await ann.ask(ask(2, { pool: 'agent', ...begun }))).result
+    const about = (verb: string, params: object) => eye.ask(ask(verb, { method: `bus::sessions.${verb}`, params }))
+    expect(await about('list', {})).toMatchObject({ result: { sessions: [{ session: sessionId, node: 'n2' }] } })
+    expect(await about('attach', { session: sessionId, role: 'observe' })).toHaveProperty('result')
+    const denied = { error: { data: { reason: 'not_allowed' } } }
+    expect(await about('attach', { session: sessionId, role: 'drive' })).toMatchObject(denied)
+    expect(await about('end', { session: sessionId })).toMatchObject(denied)
+    const prompt = { method: 'session/prompt', params: { sessionId, prompt: [] } }
+    expect(await eye.ask(ask(3, prompt))).toMatchObject(denied)
+    expect(await eye.ask(ask(4, { pool: 'echo' }))).toMatchObject(denied)
   })
 
   test('whatever is said on its subjects, a node goes on, counts it by sender, and grows nothing', async () => {

@@ -31,10 +31,10 @@ export function localIdentity(role: Role): Identity {
 
 /** Whom another node has judged; an entry of its name here narrows what it may do. It is never more than a user. */
 export function identityFromNode(who: Opening, node: string, own?: Rights): Identity {
-  const { principal, name, pools, tools } = who
+  const { principal, name, role, pools, tools } = who
   const narrowed = own?.tools === undefined ? tools : { ...own.tools, ...(tools === undefined ? {} : { also: tools }) }
   const rights: Rights = {
-    role: 'user',
+    role: own?.role === 'observer' ? own.role : role,
     pools: own === undefined ? pools : narrowPools(who, own),
     ...(narrowed === undefined ? {} : { tools: narrowed }),
     ...(own?.environmentFor === undefined ? {} : { environmentFor: own.environmentFor }),
