@@ -37,7 +37,9 @@ export interface DirectoryListener {
 
 export class Directory {
   readonly #options: DirectoryOptions
+  #connection: NatsConnection | undefined
   #bucket: KV | undefined
+  #openedMs = Number.NEGATIVE_INFINITY
   #isClosed = false
   #retry: NodeJS.Timeout | undefined
   #writes = 0
@@ -72,8 +74,17 @@ export class Directory {
 
   /** One attempt; fails with an error of the library. */
   async openOnce(connection: NatsConnection): Promise<void> {
+    this.#connection = connection
+    this.#openedMs = performance.now()
     this.#bucket = await openBucket(connection, this.#options)
     this.#writeAgain()
+  }
+
+  /** Something has failed: the bucket may have gone, with its server's disk or by somebody's hand. */
+  #openAgain(): void {
+    if (this.#isClosed || performance.now() - this.#openedMs < RETRY_MS) return
+    // Whoever fails next tries again.
+    this.openOnce(this.#connection!).catch(() => {})
   }
 
   /** This node has the session; nobody waits for it. */
@@ -83,6 +94,7 @@ export class Directory {
     const written = (): void => void this.#writes--
     this.#bucket.put(keyOf(pool, session), this.#options.node).then(written, () => {
       written()
+      this.#openAgain()
       this.#writeLater(pool, session)
     })
   }
@@ -113,6 +125,7 @@ export class Directory {
       const node = entry === null || entry.operation !== 'PUT' ? '' : entry.string()
       return isNodeName(node) ? { node } : 'nowhere'
     } catch {
+      this.#openAgain()
       return 'unavailable'
     } finally {
       clearTimeout(timer)

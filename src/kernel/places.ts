@@ -39,13 +39,14 @@ export class Places {
     return false
   }
 
-  /** A claim waits to be told where its session lives. */
+  /** A claim waits to be told where its session lives; where a worker of this node has it, that is known. */
   mustSeek(route: Route): boolean {
     const { client, session, request, isLocated } = route
     if (isLocated || session === undefined || request === undefined || client.door === 'cluster') return false
     const pool = this.#homeOf(route)
     if (pool?.spec.isSought === undefined || client.sessions.has(session)) return false
-    this.seek(route, session)
+    if (!this.#board.core.sessions.isIn(pool, session)) this.seek(route, session)
+    else this.#proceedAt(route, pool)
     return true
   }
 
@@ -96,6 +97,11 @@ export class Places {
       this.#move(route, place)
       return this.#board.router.enter(route)
     }
+    this.#proceedAt(route, place)
+  }
+
+  /** A session that is claimed lives there. */
+  #proceedAt(route: Route, place: Pool): void {
     route.isLocated = true
     if (place.trunk !== route.pool.trunk) {
       route.introducedBy = route.client.introductions.get(route.pool.spec.id) ?? route.introducedBy

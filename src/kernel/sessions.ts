@@ -10,6 +10,7 @@ import { ownMap, ownSet } from './empty.ts'
 import type { KeptSession } from './kept/kept-session.ts'
 import type { Request } from './owed.ts'
 import type { Client, Worker } from './peers.ts'
+import type { Pool } from './pools.ts'
 import type { Principal, SessionId } from './vocabulary.ts'
 
 export interface Session {
@@ -59,6 +60,14 @@ export class Sessions {
     if (!(known instanceof Set)) return known.driver !== client
     for (const session of known) if (session.driver !== client) return true
     return false
+  }
+
+  /** A worker of the pool has it, whosever it is. */
+  isIn({ trunk }: Pool, id: SessionId): boolean {
+    const known = this.#byId.get(id)
+    if (known === undefined) return false
+    const all = known instanceof Set ? [...known] : [known]
+    return all.some(({ worker }) => worker.pool.trunk === trunk)
   }
 
   end(session: Session): void {

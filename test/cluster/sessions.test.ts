@@ -7,6 +7,7 @@ import { verifies } from '../conformance/verifies.ts'
 import type { Bus } from '../support/bus.ts'
 import type { LineClient } from '../support/line-client.ts'
 import { freePort, type Nats, startNats, startServers, withNats } from '../support/nats.ts'
+import { pool } from '../support/pools.ts'
 import { eventually } from '../support/waiting.ts'
 import { ECHO, startNode, untilReachable } from './nodes.ts'
 
@@ -45,9 +46,10 @@ const load = (client: LineClient, sessionId: string) =>
 /** Two nodes with the agent and one without; sessions at both. */
 async function startThree(nats: Nats, ...more: string[]) {
   const sessions = more.includes('any') ? { sessions: { portable: true } } : {}
+  const slow = more.includes('slow') ? [pool('slow')] : []
   const [a, b, c] = await Promise.all([
     startNode(nats, 'n1'),
-    startNode(nats, 'n2', { pools: [agent('n2', sessions, ...more), ECHO] }),
+    startNode(nats, 'n2', { pools: [agent('n2', sessions, ...more), ECHO, ...slow] }),
     startNode(nats, 'n3', { pools: [agent('n3', sessions, ...more), ECHO] }),
   ])
   for (const node of ['n2', 'n3']) await untilReachable(a, `echo@${node}`)
@@ -57,7 +59,7 @@ async function startThree(nats: Nats, ...more: string[]) {
   return { a, b, c, ids }
 }
 
-withNats(12, () => {
+withNats(15, () => {
   describe('a session', () => {
     test('is loaded at its home, wherever its client is, and stays there', async () => {
       verifies('14.6-home')
@@ -94,6 +96,56 @@ withNats(12, () => {
       expect(forgotten.stdout).toMatch(/[1-9]\d* sessions? of n2/)
       expect((await load(client, away)).error.code).toBe(-32002)
     })
+
+    test('whose home is leaving is shutting_down, and nobody sees it lost', async () => {
+      verifies('14.6-home-away', '14.7-leaving')
+      const { a, b, ids } = await startThree(await startNats({ jetStream: true }), 'slow')
+      const busy = await a.connect()
+      busy.send({ jsonrpc: '2.0', id: 'slow', method: 'x', pool: 'slow', params: { ms: 3_000 } })
+      await b.statusWhere('it is owed', ({ outstanding }) => outstanding === 1)
+      const exit = b.stop('SIGTERM')
+      const client = await introduced(a)
+      const leaving = ids.find((id) => id.startsWith('n2'))!
+      const answer = await eventually('it to be known to leave', async () => {
+        const said = await load(client, leaving)
+        return said.error?.data?.node === 'n2' ? said : undefined
+      })
+      expect(answer).toMatchObject({ error: { code: -32603, data: { reason: 'shutting_down', retryable: true } } })
+      expect(await busy.next()).toHaveProperty('result')
+      expect((await exit).code).toBe(0)
+    })
+
+    test('that lives here is loaded while NATS is away: own clients notice nothing', async () => {
+      verifies('14.6-unavailable', '14.8-long-break')
+      const nats = await startNats({ jetStream: true })
+      const kept = (node: string) => agent(node, { sessions: { keep_sec: 3_600 } })
+      const [a] = await Promise.all([
+        startNode(nats, 'n1', { pools: [kept('n1'), ECHO] }),
+        startNode(nats, 'n2', { pools: [kept('n2'), ECHO] }),
+      ])
+      await untilReachable(a, 'echo@n2')
+      await untilDirectory(a)
+      const id = await newSession(a)
+      expect(id).toMatch(/^n1/)
+      await nats.stop()
+      await eventually('the node to be lost', () => a.log.text.includes('node is lost') || undefined)
+      const client = await introduced(a)
+      expect(await load(client, id)).toMatchObject({ result: {} })
+      // Of what lives nowhere here nobody can tell.
+      expect((await load(client, 'elsewhere')).error.data.reason).toBe('directory_unavailable')
+    })
+
+    test('is found again where the directory has been deleted, from its next pointer on', async () => {
+      verifies('14.6-home')
+      const nats = await startNats({ jetStream: true })
+      const { a, b } = await startThree(nats)
+      const connection = await connect({ servers: `127.0.0.1:${nats.port}` })
+      onTestFinished(() => connection.close())
+      await (await jetstreamManager(connection)).streams.delete('KV_bus_team')
+      const sessionId = await newSession(b)
+      const client = await introduced(a)
+      await eventually('it to be found', async () => (await load(client, sessionId)).result !== undefined, 20_000)
+    }, 40_000)
 
     test('of a portable pool is loaded elsewhere when its home is away', async () => {
       verifies('14.6-portable')

@@ -283,7 +283,8 @@ export class ClusterRoom implements ClusterPort {
     if (node === this.#config.node) return { place: pool }
     const place = this.#places.get(placeName(pool, node))
     if (place !== undefined && place.refusal === undefined) return { place: placeName(pool, node) }
-    return this.#isPortable(pool) ? { place: undefined } : { refusal: { reason: 'node_lost', detail: { node } } }
+    if (this.#isPortable(pool)) return { place: undefined }
+    return { refusal: place?.refusal ?? { reason: 'node_lost', detail: { node } } }
   }
 
   #isPortable(pool: PoolId): boolean {
