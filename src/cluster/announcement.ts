@@ -43,7 +43,8 @@ export type Control = { readonly say: 'here'; readonly announcement: Announcemen
 
 const BRACE = 0x7b
 const STATES: ReadonlySet<unknown> = new Set<NodeState>(['ready', 'leaving', 'left'])
-const MAX_POOLS = 1_024
+/** And as many agents. */
+export const MAX_POOLS = 1_024
 const MAX_NAME = 128
 const MAX_LINE_BYTES = 2 ** 31
 /** Control characters are in no name of a pool. */

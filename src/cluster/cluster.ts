@@ -9,6 +9,7 @@ import {
   type Announcement,
   commonVersion,
   isControl,
+  MAX_POOLS,
   type NodeState,
   readControl,
   writeAnnouncement,
@@ -16,7 +17,7 @@ import {
 import { type Candidate, chooseNode } from './choice.ts'
 import { CLUSTER } from './limits.ts'
 import { Link, type LinkCounts, newCounts } from './link.ts'
-import { HEAD_BYTES, PROTOCOL } from './message.ts'
+import { FRAME_HEAD_BYTES, HEAD_BYTES, PROTOCOL } from './message.ts'
 import { ALL, agentIn, agentPool, readSubject, subjectOf } from './names.ts'
 import { type NodeRow, Presence, type PresenceState } from './presence.ts'
 import type { Stream } from './stream.ts'
@@ -92,7 +93,9 @@ export class Cluster {
   #announcedMs = Number.NEGATIVE_INFINITY
   #isAnnouncementDue = false
   #words = 0
+  #isTooMuch = false
   #maxMessageBytes: number = CLUSTER.maxMessageBytes
+  #maxPayloadBytes: number = CLUSTER.maxAnnouncementBytes
 
   constructor(options: ClusterOptions, port: ClusterPort) {
     this.#options = options
@@ -109,6 +112,7 @@ export class Cluster {
 
   connected(maxPayloadBytes: number, nowMs: number): void {
     this.#isConnected = true
+    this.#maxPayloadBytes = maxPayloadBytes
     this.#maxMessageBytes = Math.min(CLUSTER.maxMessageBytes, maxPayloadBytes)
     this.#presence.excuse(nowMs)
     for (const link of this.#links.values()) {
@@ -149,8 +153,23 @@ export class Cluster {
       state: this.#state,
       ...this.#own,
     }
+    if (!this.#isConnected) return
+    this.#port.publish(subjectOf(this.#options.cluster, ALL, this.node), this.#asMessage(word))
+  }
+
+  /** What nobody could read, or NATS would not carry, is left out: so the node is there, and has nothing for others. */
+  #asMessage(word: Announcement): Buffer {
     const message = writeAnnouncement(word)
-    if (this.#isConnected) this.#port.publish(subjectOf(this.#options.cluster, ALL, this.node), message)
+    const mostBytes = Math.min(CLUSTER.maxAnnouncementBytes, this.#maxPayloadBytes)
+    const { pools, agents } = word
+    const isTooMuch = message.length > mostBytes || Math.max(pools.length, agents.length) > MAX_POOLS
+    const isNews = isTooMuch && !this.#isTooMuch
+    this.#isTooMuch = isTooMuch
+    if (!isTooMuch) return message
+    const about = { pools: pools.length, agents: agents.length, bytes: message.length, most_bytes: mostBytes }
+    if (isNews)
+      this.#port.log('error', 'what this node exports is too much for an announcement: others see none of it', about)
+    return writeAnnouncement({ ...word, pools: [], agents: [] })
   }
 
   // ---- the clock ----
@@ -331,6 +350,11 @@ export class Cluster {
   }
 
   // ---- what the rest of the bus asks ----
+
+  /** An opening and what follows it share a message. */
+  get maxOpeningBytes(): number {
+    return Math.min(CLUSTER.maxOpeningBytes, this.#maxMessageBytes - HEAD_BYTES - 3 * FRAME_HEAD_BYTES)
+  }
 
   /** A stream to a pool of that node; undefined: the node is not there. */
   open(node: string, opening: Buffer, nowMs: number): Stream | undefined {

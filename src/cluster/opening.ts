@@ -66,9 +66,9 @@ export function openingFor(pool: string, who: Traveller, home: Home): Opening {
 }
 
 /** Undefined: it does not fit; whoever has so many rights cannot go elsewhere. */
-export function writeOpening(opening: Opening): Buffer | undefined {
+export function writeOpening(opening: Opening, mostBytes: number = CLUSTER.maxOpeningBytes): Buffer | undefined {
   const bytes = Buffer.from(JSON.stringify(opening))
-  return bytes.length > CLUSTER.maxOpeningBytes ? undefined : bytes
+  return bytes.length > mostBytes ? undefined : bytes
 }
 
 /** Undefined: it is none. */

@@ -1,6 +1,7 @@
 /** Nodes that are cut off, that leave while others work for them, and that are asked for too much (contract 14.7 to 14.9). */
 import { expect, test } from 'vitest'
 import { verifies } from '../conformance/verifies.ts'
+import { runBus, testWorkspace } from '../support/bus.ts'
 import { startMuteProxy } from '../support/mute-proxy.ts'
 import { startNats, withNats } from '../support/nats.ts'
 import { pool } from '../support/pools.ts'
@@ -10,7 +11,7 @@ import { ECHO, startNode, startPair, untilReachable } from './nodes.ts'
 const ask = (id: unknown, more: object = {}) => ({ jsonrpc: '2.0', id, method: 'x', ...more })
 const lostAt = (node: string) => ({ error: { code: -32603, data: { reason: 'node_lost', retryable: true, node } } })
 
-withNats(4, () => {
+withNats(5, () => {
   test('a cut network is two clusters until it heals', async () => {
     verifies('14.8-cut', '14.7-lost')
     const nats = await startNats()
@@ -99,5 +100,34 @@ withNats(4, () => {
       'there to be room',
       async () => (await late.ask(ask('late', { pool: 'echo' }))).result !== undefined,
     )
+  })
+
+  test('where NATS carries little, what does not fit is said and refused, and the rest goes on', async () => {
+    verifies('14.5-large-lines', '14.9-bounds')
+    const nats = await startNats({ config: 'max_payload: 1024' })
+    const workspace = testWorkspace()
+    const access = workspace.writeOwn('access.json', { principals: [] })
+    const others = [...Array(40)].map((_, n) => `a-pool-with-a-long-name-${n}`).join(',')
+    const { stdout } = await runBus(['token', 'add', 'bob', '--pools', `${others},echo`, '--file', access], {
+      workspace,
+    })
+    const many = [...Array(12)].map((_, n) => pool('echo', { id: `${'x'.repeat(90)}${n}` }))
+    const [a, , crowded] = await Promise.all([
+      startNode(nats, 'n1', { config: { access: { file: access } }, doors: ['unix', 'tcp'] }),
+      startNode(nats, 'n2', { pools: [ECHO] }),
+      startNode(nats, 'n3', { pools: many }),
+    ])
+    await untilReachable(a, 'echo')
+    await untilReachable(crowded, 'echo')
+    expect(crowded.log.text.match(/too much for an announcement/g)).toHaveLength(1)
+    const client = await a.connect('unix')
+    const text = 'x'.repeat(100_000)
+    expect((await client.ask(ask(1, { pool: 'echo', params: { text } }))).result.echo).toEqual({ text })
+    const bob = await a.connect('tcp')
+    await bob.ask(ask('open', { method: 'bus::open', params: { token: stdout.trim() } }))
+    const refused = await bob.ask(ask(2, { pool: 'echo' }))
+    expect(refused).toMatchObject({
+      error: { data: { reason: 'worker_exited', why: expect.stringContaining('rights') } },
+    })
   })
 })

@@ -252,9 +252,8 @@ export class ClusterRoom implements ClusterPort {
     owner: StreamOwner,
   ): Stream | string | undefined {
     const { local } = this.#config
-    const opening = writeOpening(
-      openingFor(pool, guest, { node: this.#config.node, local, busId: this.#options.busId }),
-    )
+    const home = { node: this.#config.node, local, busId: this.#options.busId }
+    const opening = writeOpening(openingFor(pool, guest, home), this.#cluster.maxOpeningBytes)
     if (opening === undefined) return 'the rights of its client are too many to go along'
     const stream = this.#cluster.open(node, opening, performance.now())
     if (stream !== undefined) stream.owner = owner
