@@ -207,7 +207,8 @@ export class MemberList {
 
   async #introduce(talk: MemberTalk): Promise<Introduction> {
     const era = this.#port.factsOf(this.pool)?.era ?? 'auto'
-    const greeted = era === 'modern' ? undefined : await talk.ask('initialize', GREETING)
+    const greeting = { ...GREETING, capabilities: this.#offers() }
+    const greeted = era === 'modern' ? undefined : await talk.ask('initialize', greeting)
     if (era !== 'modern' && (greeted === undefined || isAway(greeted))) throw new Away(reasonOf(greeted))
     if (greeted?.result !== undefined) {
       talk.tell('notifications/initialized')
@@ -219,6 +220,11 @@ export class MemberList {
     // It lasts as long as the talk does.
     void talk.ask('subscriptions/listen', { ...MODERN_META, notifications: ALL_CHANGES }, Number.POSITIVE_INFINITY)
     return introduction
+  }
+
+  /** A worker that one client has to itself may show more to hosts that answer questions: its clients may be such. */
+  #offers(): object {
+    return this.#port.factsOf(this.pool)?.sharing === 'shared' ? {} : ANSWERS
   }
 
   async #listKind(talk: MemberTalk, kind: Kind, { capabilities }: Introduction, meta: object): Promise<Item[]> {
@@ -257,12 +263,13 @@ export class MemberList {
   }
 }
 
+/** What clients may answer; what the bus itself is asked all the same it refuses. */
+const ANSWERS = { sampling: {}, elicitation: {}, roots: {} } as const
 const MODERN_META = {
-  _meta: { [META.protocolVersion]: MODERN_REVISION, [META.clientCapabilities]: {} },
+  _meta: { [META.protocolVersion]: MODERN_REVISION, [META.clientCapabilities]: ANSWERS },
 } as const
 const GREETING = {
   protocolVersion: NEWEST_LEGACY,
-  capabilities: {},
   clientInfo: { name: 'stdio-bus', version: '0.1.0' },
 } as const
 const ALL_CHANGES = { toolsListChanged: true, promptsListChanged: true, resourcesListChanged: true } as const

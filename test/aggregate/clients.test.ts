@@ -169,6 +169,23 @@ describe('questions of members', () => {
     expect(JSON.parse(textOf(await callTool(stateless, 'own_ask', ELICIT, META)))).toMatchObject({ code: -32601 })
   })
 
+  test.each(['isolated', 'lease'])(
+    '%s: what a server shows only to hosts that answer is listed, and asks them',
+    async (sharing) => {
+      verifies('13.12-questions')
+      const every = { id: 'every', command: process.execPath, args: [EVERYTHING], sharing }
+      const host = await guest(await startBus({ config: aggregateOf([every], { list_wait_ms: 15_000 }) }), OFFERS)
+      const name = 'every_trigger-elicitation-request'
+      await eventually('the tool', async () => (await toolNames(host)).includes(name))
+      host.send({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: {} } })
+      const { id } = await eventually('the question', () =>
+        host.lines.map((line) => JSON.parse(line.toString())).find(({ method }) => method === 'elicitation/create'),
+      )
+      host.send({ jsonrpc: '2.0', id, result: { action: 'decline' } })
+      expect(textOf(await host.answerTo(1))).toContain('declined')
+    },
+  )
+
   test("an answer that nobody asked for is nobody's", async () => {
     const client = await guest(bus(), OFFERS)
     client.send({ jsonrpc: '2.0', id: 'q1', result: { action: 'accept' } })
