@@ -79,6 +79,11 @@ export class Aggregate {
     return this.spec.members.flatMap(({ pool }) => (this.knownOf(pool) === undefined ? [pool] : []))
   }
 
+  /** No member is listed: nobody can tell what there is. */
+  get isEmpty(): boolean {
+    return this.missing.length === this.spec.members.length
+  }
+
   memberChanged(pool: string): void {
     this.#lists.get(pool)?.refresh()
   }

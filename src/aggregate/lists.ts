@@ -27,10 +27,13 @@ export function listPage({ view, kind, era, missing }: ListRequest, line: Envelo
   const from = line.has(FIELD.cursor) ? placeOf(line.text(FIELD.cursor), view, kind) : 0
   if (from === undefined) return undefined
   const next = from + BOUNDS.pageItems
-  const more: string[] = []
-  if (next < view.count(kind)) more.push(`"nextCursor":"${cursorAt(next, view, kind)}"`)
-  if (missing.length > 0) more.push(`"_meta":{${JSON.stringify(MISSING_KEY)}:${JSON.stringify(missing)}}`)
-  return { members: view.page(kind, from, era), more: more.map((member) => `,${member}`).join('') }
+  const cursor = next < view.count(kind) ? `,"nextCursor":"${cursorAt(next, view, kind)}"` : ''
+  return { members: view.page(kind, from, era), more: `${cursor}${missingMeta(missing)}` }
+}
+
+/** Who could not be listed, behind the other members of a result that would tell of what they have. */
+export function missingMeta(missing: readonly string[]): string {
+  return missing.length === 0 ? '' : `,"_meta":{${JSON.stringify(MISSING_KEY)}:${JSON.stringify(missing)}}`
 }
 
 /** A cursor holds for the list that it was given for. */

@@ -118,8 +118,8 @@ function discover(seat: Seat, pending: Pending): void {
 
 function list(kind: Kind, seat: Seat, pending: Pending, line: Envelope): void {
   const { aggregate, view } = seat
-  const { missing } = aggregate
-  if (missing.length === aggregate.spec.members.length) return seat.refuse(pending, 'no_member', { members: missing })
+  const { isEmpty, missing } = aggregate
+  if (isEmpty) return seat.refuse(pending, 'no_member', { members: missing })
   const page = listPage({ view, kind, era: pending.era, missing }, line)
   if (page === undefined) return seat.refuse(pending, 'bad_cursor')
   seat.sawList(kind)
@@ -153,11 +153,11 @@ function getPrompt(seat: Seat, pending: Pending, line: Envelope): void {
 function passPrompt(seat: Seat, pending: Pending, line: Envelope, named: Span | undefined): void {
   const name = textAt(line, named)
   const prompt = name === undefined ? undefined : seat.aggregate.catalogue.prompts.get(name)
-  if (named === undefined || prompt === undefined) return seat.refuse(pending, 'unknown_prompt', { name })
+  if (named === undefined || prompt === undefined) return seat.refuseUnknown(pending, 'unknown_prompt', { name })
   if (seat.hasMoved('prompts', prompt.listed))
     return seat.refuse(pending, 'tool_moved', { name: prompt.listed, pool: prompt.pool })
   const link = seat.linkTo(prompt.pool)
-  if (link === undefined) return seat.refuse(pending, 'unknown_prompt', { name })
+  if (link === undefined) return seat.refuseUnknown(pending, 'unknown_prompt', { name })
   seat.pass(pending, link, line, [{ start: named.start, end: named.end, text: JSON.stringify(prompt.own) }])
 }
 
@@ -165,14 +165,14 @@ function passPrompt(seat: Seat, pending: Pending, line: Envelope, named: Span | 
 function readResource(seat: Seat, pending: Pending, line: Envelope): void {
   const uri = line.text(FIELD.uri)
   const link = uri === undefined ? undefined : seat.linkFor(uri)
-  if (link === undefined) return seat.refuse(pending, 'unknown_resource', { uri })
+  if (link === undefined) return seat.refuseUnknown(pending, 'unknown_resource', { uri })
   seat.pass(pending, link, line)
 }
 
 function subscribe(seat: Seat, pending: Pending, line: Envelope): void {
   const uri = line.text(FIELD.uri)
   const link = uri === undefined ? undefined : seat.linkFor(uri)
-  if (link === undefined) return seat.refuse(pending, 'unknown_resource', { uri })
+  if (link === undefined) return seat.refuseUnknown(pending, 'unknown_resource', { uri })
   if (link.era === 'legacy') return seat.pass(pending, link, line)
   if (seat.subscriptions.count >= MAX_SUBSCRIPTIONS) return seat.refuse(pending, 'too_many_subscriptions')
   seat.subscriptions.subscribe(link, uri!)
@@ -182,7 +182,7 @@ function subscribe(seat: Seat, pending: Pending, line: Envelope): void {
 function unsubscribe(seat: Seat, pending: Pending, line: Envelope): void {
   const uri = line.text(FIELD.uri)
   const link = uri === undefined ? undefined : seat.linkFor(uri)
-  if (link === undefined) return seat.refuse(pending, 'unknown_resource', { uri })
+  if (link === undefined) return seat.refuseUnknown(pending, 'unknown_resource', { uri })
   if (link.era === 'legacy') return seat.pass(pending, link, line)
   seat.subscriptions.unsubscribe(link, uri!)
   seat.answerEmpty(pending)
@@ -195,7 +195,7 @@ function complete(seat: Seat, pending: Pending, line: Envelope): void {
   const uri = textAt(line, part('uri')) ?? ''
   const pool = ownerOfTemplate(seat.aggregate.catalogue, uri) ?? seat.memories.uris.find(uri)
   const link = pool === undefined ? undefined : seat.linkTo(pool)
-  if (link === undefined) return seat.refuse(pending, 'unknown_resource', { uri })
+  if (link === undefined) return seat.refuseUnknown(pending, 'unknown_resource', { uri })
   seat.pass(pending, link, line)
 }
 

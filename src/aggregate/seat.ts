@@ -210,6 +210,13 @@ export class Seat implements LinkHost {
     this.#reply(pending, refusal(pending.spelling, reason, detail, pending.era), { outcome: reason })
   }
 
+  /** No member shows what was asked for, or there is none to show it. */
+  refuseUnknown(pending: Pending, reason: Reason, detail: Record<string, unknown>): void {
+    const { isEmpty, missing } = this.aggregate
+    if (isEmpty) this.refuse(pending, 'no_member', { members: missing })
+    else this.refuse(pending, reason, missing.length === 0 ? detail : { ...detail, missing })
+  }
+
   reply(pending: Pending, line: Buffer): void {
     this.#reply(pending, line)
   }

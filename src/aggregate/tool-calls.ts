@@ -10,6 +10,7 @@ import { hasKey, memberOf, membersOf, type Span } from '../wire/json-array.ts'
 import { OPEN_OBJECT } from '../wire/json-text.ts'
 import type { Edit } from '../wire/splice.ts'
 import { CALL_TOOL, type Entry, FIND_TOOLS } from './catalogue.ts'
+import { missingMeta } from './lists.ts'
 import type { Pending } from './pending.ts'
 import { findTools, unknownTool } from './search-tools.ts'
 import type { Seat } from './seat.ts'
@@ -20,7 +21,7 @@ export function callTool(seat: Seat, pending: Pending, line: Envelope): void {
   if (isSearch && name === FIND_TOOLS) return find(seat, pending, line)
   if (isSearch && name === CALL_TOOL) return callFound(seat, pending, line)
   const tool = name === undefined ? undefined : seat.view.tool(name)
-  if (tool === undefined) return seat.refuse(pending, 'unknown_tool', { name })
+  if (tool === undefined) return seat.refuseUnknown(pending, 'unknown_tool', { name })
   callEntry(seat, pending, { tool, line, edits: [renamed(line, tool)] })
 }
 
@@ -34,7 +35,7 @@ function callEntry(seat: Seat, pending: Pending, { tool, line, edits }: Call): v
   if (seat.hasMoved('tools', tool.listed))
     return seat.refuse(pending, 'tool_moved', { name: tool.listed, pool: tool.pool })
   const link = seat.linkTo(tool.pool)
-  if (link === undefined) return seat.refuse(pending, 'unknown_tool', { name: tool.listed })
+  if (link === undefined) return seat.refuseUnknown(pending, 'unknown_tool', { name: tool.listed })
   seat.pass(pending, link, line, edits)
 }
 
@@ -54,11 +55,17 @@ function argumentsIn(line: Envelope): Span | undefined {
 function find(seat: Seat, pending: Pending, line: Envelope): void {
   const span = argumentsIn(line)
   const args: unknown = span === undefined ? {} : JSON.parse(line.bytes.utf8Slice(span.start, span.end))
-  const { missing, spec } = seat.aggregate
-  if (missing.length === spec.members.length) return seat.refuse(pending, 'no_member', { members: missing })
+  const { isEmpty, missing } = seat.aggregate
+  if (isEmpty) return seat.refuse(pending, 'no_member', { members: missing })
   const found = findTools(seat.view, typeof args === 'object' && args !== null ? { ...args } : {})
   if ('fault' in found) seat.refuse(pending, found.fault)
-  else seat.answer(pending, inEra(pending, found.result))
+  else seat.answer(pending, `${inEra(pending, found.result)}${missingMeta(missing)}`)
+}
+
+function tellUnknown(seat: Seat, pending: Pending, name: unknown): void {
+  const { isEmpty, missing } = seat.aggregate
+  if (isEmpty) return seat.refuse(pending, 'no_member', { members: missing })
+  seat.answer(pending, `${inEra(pending, unknownTool(seat.view, name))}${missingMeta(missing)}`)
 }
 
 function inEra({ era }: Pending, members: string): string {
@@ -77,8 +84,7 @@ function callFound(seat: Seat, pending: Pending, line: Envelope): void {
   const named = only('name')
   const name: unknown = named === undefined ? undefined : JSON.parse(bytes.utf8Slice(named.start, named.end))
   const tool = typeof name === 'string' ? seat.view.tool(name) : undefined
-  if (tool === undefined || outer === undefined)
-    return seat.answer(pending, inEra(pending, unknownTool(seat.view, name)))
+  if (tool === undefined || outer === undefined) return tellUnknown(seat, pending, name)
   const inner = only('arguments')
   const isObject = inner !== undefined && bytes[inner.start] === OPEN_OBJECT
   const edits: Edit[] = [

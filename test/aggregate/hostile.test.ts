@@ -161,8 +161,28 @@ test('in search mode no member at all is no_member, never an empty list', async 
   const dead = [{ id: 'dead', command: '/nowhere/at/all' }]
   const bus = await startBus({ config: aggregateOf(dead, { list_wait_ms: 300, mode: 'search' }) })
   const client = await guest(bus)
-  for (const asked of [ask(client, 'tools/list'), callTool(client, 'find_tools', { query: 'x' })])
+  for (const asked of [
+    ask(client, 'tools/list'),
+    callTool(client, 'find_tools', { query: 'x' }),
+    callTool(client, 'call_tool', { name: 'dead_x' }),
+    callTool(client, 'dead_x'),
+    ask(client, 'prompts/get', { name: 'dead_x' }),
+    ask(client, 'resources/read', { uri: 'dead://x' }),
+  ])
     expect(await asked).toMatchObject({ error: { code: -32603, data: { reason: 'no_member', retryable: true } } })
+})
+
+test('who asks for what is not there is told which members are missing', async () => {
+  verifies('13.8-missing')
+  const silent = member({ name: 'late', silent: true })
+  const bus = await startBus({ config: aggregateOf([good, silent], { list_wait_ms: 300, mode: 'search' }) })
+  const client = await guest(bus)
+  const _meta = { 'stdio-bus/missing': ['late'] }
+  expect(await callTool(client, 'find_tools', { query: 'x' })).toMatchObject({ result: { _meta } })
+  expect(await callTool(client, 'call_tool', { name: 'late_x' })).toMatchObject({ result: { isError: true, _meta } })
+  expect(await callTool(client, 'late_x')).toMatchObject({
+    error: { code: -32602, data: { reason: 'unknown_tool', missing: ['late'] } },
+  })
 })
 
 describe('a client', () => {
