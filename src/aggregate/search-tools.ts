@@ -5,7 +5,7 @@
  */
 import { CALL_TOOL, type Entry, FIND_TOOLS, toolFields } from './catalogue.ts'
 import { nearestNames, SearchIndex } from './search.ts'
-import type { OwnTools, View } from './view.ts'
+import type { OwnTool, View } from './view.ts'
 
 const DEFAULT_COUNT = 8
 const MOST = 25
@@ -55,7 +55,10 @@ const CALL = {
   },
 }
 
-export const SEARCH_TOOLS: OwnTools = { texts: [FIND, CALL].map((tool) => Buffer.from(JSON.stringify(tool))) }
+export const SEARCH_TOOLS: readonly OwnTool[] = [FIND, CALL].map((tool) => ({
+  name: tool.name,
+  text: Buffer.from(JSON.stringify(tool)),
+}))
 
 export type Found = { readonly result: string } | { readonly fault: 'bad_cursor' }
 

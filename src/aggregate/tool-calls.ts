@@ -17,10 +17,10 @@ import type { Seat } from './seat.ts'
 
 export function callTool(seat: Seat, pending: Pending, line: Envelope): void {
   const name = nameIn(line)
-  const isSearch = seat.aggregate.spec.mode === 'search'
-  if (isSearch && name === FIND_TOOLS) return find(seat, pending, line)
-  if (isSearch && name === CALL_TOOL) return callFound(seat, pending, line)
-  const tool = name === undefined ? undefined : seat.view.tool(name)
+  const { view } = seat
+  if (name === FIND_TOOLS && view.hasOwn(name)) return find(seat, pending, line)
+  if (name === CALL_TOOL && view.hasOwn(name)) return callFound(seat, pending, line)
+  const tool = name === undefined ? undefined : view.tool(name)
   if (tool === undefined) return seat.refuseUnknown(pending, 'unknown_tool', { name })
   callEntry(seat, pending, { tool, line, edits: [renamed(line, tool)] })
 }

@@ -5,28 +5,29 @@
  * under which it is listed and by its own: a deny of either hides it (contract 13.6).
  */
 import { createHash } from 'node:crypto'
-import { mayUseToolAs, type Rights } from '../kernel/rights.ts'
+import { isToolDenied, mayUseToolAs, type Rights } from '../kernel/rights.ts'
 import type { Catalogue, Entry } from './catalogue.ts'
 import { type SpokenEra, UNKEPT } from './eras.ts'
 import { KINDS, type Kind } from './member-list.ts'
 import { type AggregateSpec, BOUNDS } from './spec.ts'
 
-/** Tools of the bus's own, as they are listed. */
-export interface OwnTools {
-  readonly texts: readonly Buffer[]
+/** A tool of the bus's own, as it is listed. */
+export interface OwnTool {
+  readonly name: string
+  readonly text: Buffer
 }
 
 export class View {
   readonly catalogue: Catalogue
   readonly #spec: AggregateSpec
   readonly #rights: Rights | undefined
-  readonly #own: OwnTools
+  readonly #own: readonly OwnTool[]
   readonly #lists = new Map<Kind, readonly Buffer[]>()
   readonly #pages = new Map<string, Buffer>()
   readonly #digests = new Map<Kind, string>()
   #tools: readonly Entry[] | undefined
 
-  constructor(spec: AggregateSpec, catalogue: Catalogue, rights: Rights | undefined, own: OwnTools) {
+  constructor(spec: AggregateSpec, catalogue: Catalogue, rights: Rights | undefined, own: readonly OwnTool[]) {
     this.#spec = spec
     this.catalogue = catalogue
     this.#rights = rights
@@ -42,6 +43,12 @@ export class View {
   /** All that can be called, whether listed or found. */
   get tools(): readonly Entry[] {
     return (this.#tools ??= [...this.catalogue.tools.values()].filter((entry) => this.#maySee(entry)))
+  }
+
+  /** A tool of the bus's own with this name is there, unless the caller is denied it: leave to search needs no words. */
+  hasOwn(tool: string): boolean {
+    if (this.#spec.mode !== 'search' || !this.#own.some(({ name }) => name === tool)) return false
+    return this.#rights === undefined || !isToolDenied(this.#rights, { pool: this.#spec.id, tool })
   }
 
   #maySee({ pool, own, listed }: Entry): boolean {
@@ -99,7 +106,8 @@ export class View {
   #listTools(): readonly Buffer[] {
     if (this.#spec.mode === 'all') return this.tools.map(({ text }) => text)
     const pinned = this.#spec.pin.flatMap((name) => this.tool(name)?.text ?? [])
-    return [...this.#own.texts, ...new Set(pinned)]
+    const own = this.#own.filter(({ name }) => this.hasOwn(name)).map(({ text }) => text)
+    return [...own, ...new Set(pinned)]
   }
 }
 

@@ -83,6 +83,13 @@ export function mayUseToolAs({ tools }: Rights, names: readonly { pool: string; 
   return isAllowed(tools)
 }
 
+/** Somebody denies it, whether or not it is among what is allowed. */
+export function isToolDenied({ tools }: Rights, name: { pool: string; tool: string }): boolean {
+  const isDenied = ({ deny = [], also }: ToolRights): boolean =>
+    deny.some((pattern) => isToolMeant(pattern, name)) || (also !== undefined && isDenied(also))
+  return tools !== undefined && isDenied(tools)
+}
+
 function isToolMeant(pattern: string, { pool, tool }: { pool: string; tool: string }): boolean {
   return matches(pattern, pattern.includes('::') ? `${pool}::${tool}` : tool)
 }

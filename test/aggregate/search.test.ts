@@ -165,3 +165,21 @@ test('nothing hidden is found, by its name, its rank or its count', async () => 
   expect(result.content[0].text).not.toContain('nearest names are: files_secret')
   expect(await ask(client, 'tools/call', { name: 'files_secret' })).toMatchObject({ error: { code: -32602 } })
 })
+
+test('who is denied a tool of the bus has it neither listed nor called; who is allowed few tools finds those', async () => {
+  verifies('13.6-rights')
+  const config = (tools: object) =>
+    aggregateOf(
+      [member({ name: 'files', tools: [tool('read')] })],
+      { mode: 'search' },
+      { access: { anonymous: { pools: ['*'], tools } } },
+    )
+  const denied = await guest(await startBus({ config: config({ deny: ['all::call_*'] }), doors: ['tcp'] }))
+  expect(await toolNames(denied)).toEqual(['find_tools'])
+  expect(await callTool(denied, 'call_tool', { name: 'files_read' })).toMatchObject({
+    error: { code: -32602, data: { reason: 'unknown_tool' } },
+  })
+  const few = await guest(await startBus({ config: config({ allow: ['read'] }), doors: ['tcp'] }))
+  expect(await toolNames(few)).toEqual(['find_tools', 'call_tool'])
+  expect((await callTool(few, 'call_tool', { name: 'files_read' })).result.content[0].text).toBe('files:read')
+})
