@@ -13,9 +13,10 @@ import { readMeta } from './schema.ts'
 const TRACE_COLUMNS = `t.trace, t.trace_id, t.otel_trace_id, t.started_at, t.ended_at, t.n_calls, t.n_errors, t.n_open, t.missing,
   (SELECT json_group_array(agent) FROM trace_agents a WHERE a.trace = t.trace) AS agents`
 
-/** Of the call that began it; what it was asked is at the beginning of its input. */
+/** Of the call that began it, whatever number its caller gave it; what it was asked is at the beginning of its input. */
 const FIRST_CALL = `(SELECT json_array(c.agent, c.method, c.target, substr(p.input, 1, ${PROMPT_HEAD_CHARS}))
-  FROM calls c LEFT JOIN payloads p ON p.call = c.call WHERE c.trace = t.trace ORDER BY c.id LIMIT 1) AS first_call`
+  FROM calls c LEFT JOIN payloads p ON p.call = c.call
+  WHERE c.call = (SELECT min(call) FROM calls WHERE trace = t.trace)) AS first_call`
 
 const FIND_TRACE = `SELECT ${TRACE_COLUMNS} FROM traces t WHERE t.trace_id = ? AND `
 /** The columns as one JSON array: a value at a time, the border between SQLite and JavaScript costs more than the query. */

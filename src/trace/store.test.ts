@@ -292,6 +292,20 @@ describe.each([
     expect([third.traces.length, third.next_cursor]).toEqual([1, undefined])
   })
 
+  it('is listed by the call that began it, whatever number its caller gave it', async () => {
+    verifies('T9-prompt')
+    const store = await open(where)
+    const input = { inputs: [{ type: 'text', value: 'the first question' }] }
+    store.begin(callStart({ callId: 7, agent: 'root', input }))
+    store.begin(callStart({ callId: 1, parentId: 7, agent: 'step', method: 'session/request_permission' }))
+    for (const callId of [1, 7]) store.end(callEnd({ callId }))
+    expect((await ask(store, 'list', {})).traces[0]).toMatchObject({
+      agent: 'root',
+      method: 'input',
+      prompt: 'the first question',
+    })
+  })
+
   it('15.9 is found by a part of what any of its calls is named, and by how long it took', async () => {
     verifies('15.9-api')
     const store = await open(where)
