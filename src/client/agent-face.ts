@@ -109,7 +109,8 @@ export class AgentFace {
       return this.#running.get(requestId)?.abort()
     }
     const [name, own] = splitName(String(method))
-    const run = this.#agents.get(name)?.methods[own]
+    const methods = this.#agents.get(name)?.methods ?? {}
+    const run = Object.hasOwn(methods, own) ? methods[own] : undefined
     if (run !== undefined) void this.#run(run, own, message)
     else if (id !== undefined)
       this.#say({ id, error: { code: CODE.methodNotFound, message: `There is no ${own} here` } })
