@@ -47,7 +47,9 @@ function blockOf(input: JsonObject, index: number, takes: PromptCapabilities): J
   if (typeof value === 'string' && /^https?:/i.test(value)) return linkTo(input, value)
   if (kind === 'image' || kind === 'audio') return takes[kind] ? { type: kind, ...mediaOf(input) } : undefined
   if (!takes.embeddedContext || kind === 'video') return undefined
-  const uri = typeof input['name'] === 'string' ? `input:///${encodeURIComponent(input['name'])}` : `input:///${index}`
+  const name = typeof input['name'] === 'string' ? input['name'] : String(index)
+  // Half a character has no code in a URI: it becomes one that stands for it.
+  const uri = `input:///${encodeURIComponent(Buffer.from(name).toString())}`
   if (typeof value !== 'string')
     return { type: 'resource', resource: { uri, mimeType: 'application/json', text: JSON.stringify(value) } }
   const { data, mimeType } = mediaOf(input)
@@ -71,8 +73,15 @@ function mediaOf({ type, value, mimeType }: JsonObject): { readonly data: string
   const said = typeof mimeType === 'string' ? mimeType : undefined
   const usual = MIME_TYPES[String(type)]!
   if (url === null) return { data: text, mimeType: said ?? usual }
-  const data = url[2] === undefined ? Buffer.from(decodeURIComponent(url[3]!)).toString('base64') : url[3]!
+  const data = url[2] === undefined ? bytesIn(url[3]!).toString('base64') : url[3]!
   return { data, mimeType: said ?? (url[1] || usual) }
+}
+
+/** Of the body of a data URL: what is no code of a byte is itself. */
+function bytesIn(body: string): Buffer {
+  const latin = Buffer.from(body).toString('latin1')
+  const decoded = latin.replace(/%([0-9a-f]{2})/gi, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)))
+  return Buffer.from(decoded, 'latin1')
 }
 
 /** What an agent says, as it comes: text is joined, other blocks stand between in their order. */

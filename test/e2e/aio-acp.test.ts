@@ -143,6 +143,22 @@ describe('inputs', () => {
     ])
   })
 
+  test('that are data URLs or names nobody would write become blocks too', async () => {
+    verifies('13.14-blocks')
+    const inputs = [
+      { type: 'text', value: 'blocks' },
+      { type: 'file', value: 'data:text/plain,h%C3%A9,%E0%A4%A%zz' },
+      { type: 'file', value: 'cGRm', name: '\ud800' },
+    ]
+    const bytes = Buffer.concat([Buffer.from('hé,'), Buffer.from([0xe0, 0xa4]), Buffer.from('%A%zz')])
+    const uris = ['input:///1', 'input:///%EF%BF%BD']
+    const [, ...blocks] = JSON.parse(await textOf(ask('rich', inputs)))
+    expect(blocks.map(({ resource }: Message) => [resource.uri, resource.blob])).toEqual([
+      [uris[0], bytes.toString('base64')],
+      [uris[1], 'cGRm'],
+    ])
+  })
+
   test.each([
     ['plain', image, ['text']],
     ['plain', { type: 'audio', value: 'YXVk' }, ['text']],
