@@ -32,7 +32,7 @@ import { nativeNames } from './mcp-plan.ts'
 import { checkInputs } from './modalities.ts'
 import { BUS, HELP } from './names.ts'
 import { callerKey, OpenCalls } from './open-calls.ts'
-import { type Ancestor, MAX_DEPTH, Parents, type Placement } from './parents.ts'
+import { type Ancestor, callKey, MAX_DEPTH, Parents, type Placement } from './parents.ts'
 import { allowedAgents, forbiddenTool, hideTools } from './permissions.ts'
 import type {
   CallCaller,
@@ -317,7 +317,9 @@ export class Gateway implements CallHost {
   #record(caller: Caller, envelope: Envelope, bytes: number, agent: NamedAgent | undefined): OpenCall {
     const { ids, traces } = this.#options
     const placement = this.#parents.place(caller, envelope.traceId, envelope.meta)
-    const { parentId, depth, otelTraceId, origin } = placement
+    const { parentId, depth, otelTraceId } = placement
+    const program = this.#programFor(caller, placement)
+    const origin = (program === undefined ? undefined : placement.parentOrigin) ?? placement.origin
     const traceId = placement.traceId ?? ids.issue()
     const place = { traceId, callId: ids.allocate(traceId, envelope.id ?? null), depth, otelTraceId, origin }
     this.#parents.remember(place)
@@ -335,7 +337,7 @@ export class Gateway implements CallHost {
       input: envelope.params ?? {},
       bytesIn: bytes,
       startedAtMs: this.nowMs(),
-      caller: this.#describeCaller(caller, origin),
+      caller: this.#describeCaller(caller, origin, program),
       ...(otelTraceId === undefined ? {} : { otelTraceId }),
     })
     const call = new OpenCall(this, caller, envelope, place, agent?.timeoutMs ?? 0)
@@ -346,8 +348,15 @@ export class Gateway implements CallHost {
     return call
   }
 
-  #describeCaller(caller: Caller, origin: Origin): CallCaller {
+  /** The agent as which a connection calls, where it does so for a call that it has in hand. */
+  #programFor(caller: Caller, { traceId, parentId: callId }: Placement): string | undefined {
+    if (caller.kind !== 'client' || traceId === undefined || callId === null) return undefined
+    return this.#agents.programs.nameServing(caller, callKey({ traceId, callId }))
+  }
+
+  #describeCaller(caller: Caller, origin: Origin, program: string | undefined): CallCaller {
     const { kind, pool, cause } = caller
+    if (program !== undefined) return { kind: 'agent', ...origin, name: program, agent: program }
     if (cause !== undefined)
       return { kind: 'agent', ...origin, ...(cause.agent === undefined ? {} : { agent: cause.agent }) }
     if (kind === 'client') {

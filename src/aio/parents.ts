@@ -38,6 +38,8 @@ export interface Placement {
   readonly depth: number
   readonly otelTraceId: string | undefined
   readonly origin: Origin
+  /** For whom the parent is; undefined: there is none. */
+  readonly parentOrigin?: Origin | undefined
   /** The call in hand that made a worker call; undefined: any of them may have. */
   readonly cause: Ancestor | undefined
   /** Whatever made the worker call was given up. */
@@ -76,6 +78,7 @@ export class Parents {
       depth: (cause?.depth ?? this.#guessDepth(hand, traceId, named)) + 1,
       otelTraceId: inbound?.otelTraceId ?? parent?.otelTraceId,
       origin: originOf(caller, parent, hand),
+      parentOrigin: parent?.origin,
       cause,
       isOrphan: hand !== undefined && this.#isOrphan(hand, named),
     }

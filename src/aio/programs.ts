@@ -27,6 +27,8 @@ interface Program {
 
 interface OpenExchange {
   readonly program: Program
+  /** `TRACE#ID` of the call. */
+  readonly call: unknown
   readonly outcome: Outcome
 }
 
@@ -57,6 +59,13 @@ export class Programs {
   /** The name by which the connection is an agent, if it is one. */
   nameOf(caller: Caller): string | undefined {
     return this.#of(caller)[0]?.agent.name
+  }
+
+  /** The name by which the connection has this call in hand, if it has: what it calls for that, it calls as this agent. */
+  nameServing(caller: Caller, call: string): string | undefined {
+    for (const open of this.#open.values())
+      if (open.call === call && this.#isOf(open.program, caller)) return open.program.agent.name
+    return undefined
   }
 
   register(caller: Caller, params: unknown, isTaken: (name: string) => boolean): Answer {
@@ -137,7 +146,7 @@ export class Programs {
     }
     // No id of a bus before this one: programs may still answer what that one asked.
     const id = `call-${this.#epoch}-${++this.#lastId}`
-    this.#open.set(id, { program, outcome })
+    this.#open.set(id, { program, call: invocation.meta?.['stdio-bus/call_id'], outcome })
     outcome.sent(null)
     this.#port.reply(program.caller, { ...message, id })
     return () => {

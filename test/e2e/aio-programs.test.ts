@@ -248,6 +248,11 @@ describe('a program', () => {
     const calls = await callsOf(caller, trace_id)
     expect(calls.find(({ agent: name }) => name === 'near')).toMatchObject({
       parent_id: call_id,
+      caller: { kind: 'agent', principal: 'local', agent: 'chain' },
+    })
+    // What it calls of its own accord is its own.
+    const { trace_id: own } = await ask(chain, 'near::input', { ...inputs('own'), ...meta })
+    expect((await callsOf(caller, own)).at(-1)).toMatchObject({
       caller: { kind: 'client', principal: 'local', name: 'chain' },
     })
   })
@@ -281,7 +286,8 @@ describe('the client library', () => {
     expect(calls.find(({ agent: name }) => name === 'near')).toMatchObject({ parent_id: call_id })
     expect((await ask(caller, 'lib::refuse')).error).toMatchObject({ code: -32099, data: { why: 'rain' } })
     expect((await ask(caller, 'lib::crash')).error).toMatchObject({ code: -32603 })
-    expect((await ask(caller, 'lib::nothing')).error).toMatchObject({ code: -32601 })
+    for (const own of ['nothing', 'constructor', '__proto__', 'toString'])
+      expect((await ask(caller, `lib::${own}`)).error).toMatchObject({ code: -32601 })
     expect((await ask(caller, 'lib::help')).result).toMatchObject({ methods: ['input', 'refuse', 'crash', 'help'] })
   })
 
@@ -373,6 +379,23 @@ describe('rights', () => {
     expect((await ask(await house().enter('bob'), 'bus::traces.get', { trace_id })).error).toMatchObject({
       data: { reason: 'unknown_trace' },
     })
+  })
+
+  test('what a program calls for a call that it has in hand is for whoever began it, who sees all of the trace', async () => {
+    verifies('13.20-caller')
+    const [alice, carol] = [await house().enter('alice'), await house().enter('carol')]
+    await register(alice, { name: 'mine-chain' })
+    carol.send({ jsonrpc: '2.0', id: 'c', method: 'mine-chain::input', params: inputs('from carol') })
+    const call = await nextCall(alice)
+    const _meta = { traceparent: call.params._meta.traceparent }
+    await ask(alice, 'near::input', { ...inputs('for carol'), _meta })
+    alice.send({ jsonrpc: '2.0', id: call.id, result: { outputs: [] } })
+    const { trace_id } = await carol.answerTo('c')
+    const calls = await callsOf(carol, trace_id)
+    expect(calls.map(({ agent: name, caller: { kind, principal } }) => [name, kind, principal])).toEqual([
+      ['mine-chain', 'client', 'carol'],
+      ['near', 'agent', 'carol'],
+    ])
   })
 
   test('who may register, and under which names', async () => {
