@@ -6,6 +6,7 @@
  */
 import { isRefusal, type Refusal, refuse } from './faults.ts'
 import { isObject, type JsonObject, objectOr } from './json-object.ts'
+import { isBase64 } from './modalities.ts'
 
 const MAX_BYTES = 1_048_576
 const ROLES: ReadonlySet<unknown> = new Set(['user', 'assistant'])
@@ -32,7 +33,7 @@ export function readSampling(params: unknown): SamplingRequest | Refusal {
     if (isRefusal(said)) return said
     inputs.push(...said)
   }
-  return { inputs, wishes }
+  return inputs.length === 0 ? wrong('messages', 'messages that say something') : { inputs, wishes }
 }
 
 function readWishes(given: JsonObject): JsonObject | Refusal {
@@ -57,7 +58,7 @@ function readMessage(message: unknown, isDialogue: boolean): readonly JsonObject
   const inputs: JsonObject[] = []
   for (const [index, block] of blocks.entries()) {
     const input = readBlock(block)
-    if (input === undefined) return wrong('messages', 'messages of text, images or audio')
+    if (input === undefined) return wrong('messages', 'messages of text, images or audio in base64')
     const isNamed = isDialogue && index === 0
     if (isNamed && input['type'] === 'text') inputs.push({ type: 'text', value: `${role}: ${input['value']}` })
     else inputs.push(...(isNamed ? [{ type: 'text', value: `${role}:` }] : []), input)
@@ -70,7 +71,9 @@ function readBlock(block: unknown): JsonObject | undefined {
   const { type, text, data, mimeType } = block
   if (type === 'text') return typeof text === 'string' ? { type, value: text } : undefined
   if (type !== 'image' && type !== 'audio') return undefined
-  return typeof data === 'string' && typeof mimeType === 'string' ? { type, value: data, mimeType } : undefined
+  // A server cannot send a model to an address in the place of data.
+  if (typeof data !== 'string' || !isBase64(data) || typeof mimeType !== 'string') return undefined
+  return { type, value: data, mimeType }
 }
 
 const STOP_REASONS: ReadonlyMap<string, string> = new Map([

@@ -183,6 +183,11 @@ test.each([
     'an image for an agent that sees nothing',
     { messages: user({ type: 'image', data: 'aW1n', mimeType: 'image/png' }), maxTokens: 1 },
   ],
+  [
+    'an address in the place of an image',
+    { messages: user({ type: 'image', data: 'https://example.test/', mimeType: 'image/png' }), maxTokens: 1 },
+  ],
+  ['a message that says nothing', { messages: user([]), maxTokens: 1 }],
   ['a temperature in words', { messages: [text('user', 'say x')], maxTokens: 1, temperature: 'warm' }],
   ['stop sequences in numbers', { messages: [text('user', 'say x')], maxTokens: 1, stopSequences: [1] }],
   ['tools', { messages: [text('user', 'say x')], maxTokens: 1, tools: [] }],
