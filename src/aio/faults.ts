@@ -34,11 +34,14 @@ const method = (say: Row['say']): Row => ({ code: CODE.methodNotFound, say })
 const params = (say: Row['say']): Row => ({ code: CODE.invalidParams, say })
 const failure = (retryable: boolean, say: Row['say']): Row => ({ code: CODE.internalError, retryable, say })
 
+const AGENT_NAME = '1 to 64 letters, digits, ".", "_", "-", beginning with a letter or digit'
+
 const FAULTS = {
   bad_jsonrpc: request((d) => `"jsonrpc" is ${quote(d['found'])}; it must be "2.0" or left out`),
-  bad_name: request(
-    (d) =>
-      `${quote(d['method'])} is not AGENT::METHOD; an agent is 1 to 64 letters, digits, ".", "_", "-", beginning with a letter or digit, a method is letters, digits, "_", ".", not beginning with a digit or "."`,
+  bad_name: request((d) =>
+    'name' in d
+      ? `${quote(d['name'])} is no name for an agent; it is ${AGENT_NAME}, and not "bus"`
+      : `${quote(d['method'])} is not AGENT::METHOD; an agent is ${AGENT_NAME}, a method is letters, digits, "_", ".", not beginning with a digit or "."`,
   ),
   bad_trace_id: request(
     () =>

@@ -70,8 +70,7 @@ export class Programs {
 
   register(caller: Caller, params: unknown, isTaken: (name: string) => boolean): Answer {
     const { name } = objectOr(params)
-    if (typeof name !== 'string' || !isAgentName(name) || name === BUS)
-      return { error: fault('bad_name', { method: name }) }
+    if (typeof name !== 'string' || !isAgentName(name) || name === BUS) return { error: fault('bad_name', { name }) }
     const refusal = this.#refusalOf(caller, name, isTaken)
     if (refusal !== undefined) return { error: refusal }
     const agent = readProgram(name, objectOr(params))

@@ -183,7 +183,9 @@ describe('a program', () => {
     [undefined, -32600, 'bad_name'],
   ])('may not be called %j', async (name, code, reason) => {
     verifies('13.18-refused')
-    expect((await register(caller, { name })).error).toMatchObject({ code, data: { reason } })
+    const { error } = await register(caller, { name })
+    expect(error).toMatchObject({ code, data: { reason } })
+    expect(error.message).toContain('is no name for an agent')
   })
 
   test.each([
