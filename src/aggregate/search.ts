@@ -17,6 +17,13 @@ const NAME_WEIGHT = 3
 const SATURATION = 1.2
 const LENGTH_SHARE = 0.75
 const MAX_QUERY_WORDS = 64
+/** Words of a question that say how it is asked, not what about: rare in short descriptions, they would count for much. */
+const ASKING: ReadonlySet<string> = new Set(
+  'a an and any are at be by can could do doe for from had has have how i in is it me my need of on or our please should some that the their there these this those to want was we were what when where which who whose will with would you your'.split(
+    ' ',
+  ),
+)
+const ASKING_SHARE = 0.1
 /** Characters that are looked at: of one tool, of all tools together in equal shares, and of each in any case. */
 const MAX_TEXT = 16_384
 const MAX_ALL_TEXT = 4_194_304
@@ -68,7 +75,7 @@ export class SearchIndex {
       return { total: this.#sorted.length, names: this.#sorted.slice(from, from + count) }
     }
     const scores = this.#scores.fill(0)
-    for (const word of new Set(words)) this.#score(word, scores)
+    for (const word of new Set(words)) this.#score(word, ASKING.has(word) ? ASKING_SHARE : 1, scores)
     const exact = this.#byName.get(query.trim().toLowerCase())
     if (exact !== undefined) scores[exact] = Number.POSITIVE_INFINITY
     const { total, best } = this.#select(scores, from + count)
@@ -96,7 +103,7 @@ export class SearchIndex {
     return more > 0 || (more === 0 && compare(this.#names[one]!, this.#names[other]!) < 0)
   }
 
-  #score(word: string, scores: Float64Array): void {
+  #score(word: string, share: number, scores: Float64Array): void {
     const postings = this.#postings.get(word)
     if (postings === undefined) return
     const count = this.#names.length
@@ -104,7 +111,7 @@ export class SearchIndex {
     for (const { document, weight } of postings) {
       const length = this.#lengths[document]! / this.#averageLength
       const damping = SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * length)
-      scores[document]! += (rarity * weight * (SATURATION + 1)) / (weight + damping)
+      scores[document]! += (share * rarity * weight * (SATURATION + 1)) / (weight + damping)
     }
   }
 }
@@ -126,10 +133,15 @@ function weightsOf({ name, title, description, parameters }: SearchDocument, sha
   return weights
 }
 
-/** Words in small letters: parted at what is no letter or digit and where a capital begins one. */
+/** Words in small letters: parted at what is no letter or digit and where a capital begins one; those are words whole, too: "GitHub". */
 export function wordsOf(text: string): string[] {
-  const parted = text.replace(/([\p{Ll}\p{N}])(\p{Lu})/gu, '$1 $2').replace(/(\p{Lu})(\p{Lu}\p{Ll})/gu, '$1 $2')
-  return (parted.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []).map(singularOf)
+  return (text.match(/[\p{L}\p{N}]+/gu) ?? []).flatMap((word) => {
+    const parts = word
+      .replace(/([\p{Ll}\p{N}])(\p{Lu})/gu, '$1 $2')
+      .replace(/(\p{Lu})(\p{Lu}\p{Ll})/gu, '$1 $2')
+      .split(' ')
+    return (parts.length === 1 ? parts : [...parts, word]).map((part) => singularOf(part.toLowerCase()))
+  })
 }
 
 /** Only what is safe: "files" is "file", "queries" "query", "branches" "branch"; "status", "class" and "bus" stay. */

@@ -8,8 +8,8 @@ import { sharedBus } from '../support/shared-bus.ts'
 import { aggregateOf, ask, callTool, guest, heardBy, META, member, tool, toolNames } from './members.ts'
 
 test.each([
-  ['readTextFile', ['read', 'text', 'file']],
-  ['HTTPServer_v2.list-queries', ['http', 'server', 'v2', 'list', 'query']],
+  ['readTextFile', ['read', 'text', 'file', 'readtextfile']],
+  ['HTTPServer_v2.list-queries', ['http', 'server', 'httpserver', 'v2', 'list', 'query']],
   ['branches boxes classes status bus', ['branch', 'box', 'class', 'status', 'bus']],
   ['Größe', ['größe']],
 ])('the words of %s', (text, words) => {
@@ -40,6 +40,20 @@ describe('the order of what is found', () => {
     expect(index.find('recipients').names).toEqual(['send_mail'])
     expect(index.find('zebra').names).toEqual([])
     expect(index.find('  ').names).toEqual(['a_same', 'b_same', 'note', 'send_mail', 'x'])
+  })
+
+  test('a word with a capital in it is found however it is spelled', () => {
+    verifies('13.13-find')
+    const stores = new SearchIndex([document('localstorage_get'), document('storage_state'), document('b', 'GitHub')])
+    expect(stores.find('localStorage').names[0]).toBe('localstorage_get')
+    expect(stores.find('github').names).toEqual(['b'])
+  })
+
+  test('how a question is asked counts for little, but is not nothing', () => {
+    verifies('13.13-find')
+    const words = new SearchIndex([document('drop_database', 'x'), document('c', 'which are there'), document('where')])
+    expect(words.find('which databases are there').names).toEqual(['drop_database', 'c'])
+    expect(words.find('where am I').names).toEqual(['where'])
   })
 
   test('very much that is said of very many is not all looked at, but each has its share', () => {
