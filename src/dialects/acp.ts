@@ -94,6 +94,7 @@ export const ACP: DialectTable = {
       to: ['session', 'request'],
       answerWhenGone: '{"action":"cancel"}',
       needsAt: ['elicitation'],
+      needsWay: 'mode',
     },
     'fs/read_text_file': { to: ['session', 'sole'], needsAt: ['fs', 'readTextFile'] },
     'fs/write_text_file': { to: ['session', 'sole'], needsAt: ['fs', 'writeTextFile'] },

@@ -208,8 +208,13 @@ export class DialectInbound {
     if (row?.task !== undefined && worker.tasks.get(line.text(row.task) ?? '') !== taskOwnerOf(client))
       return this.#board.refuse(route, 'task_not_owned')
     if (client.isToldOfRoutes && !this.#board.mayTell(client, worker, request)) return
-    if (request === undefined) return this.#board.forward(worker, line, edits)
+    if (request === undefined) return this.#sendNotification(route, worker, edits)
     this.#sendRequest(route, worker, request, edits)
+  }
+
+  #sendNotification(route: Route, worker: Worker, edits: readonly Edit[]): void {
+    this.#board.forward(worker, route.line, edits)
+    if (route.row?.stopsTurn && keepsSessions(route)) this.#board.kept.stopped(route)
   }
 
   #sendRequest(route: Route, worker: Worker, request: Request, edits: Edit[]): void {

@@ -87,6 +87,8 @@ export interface WorkerRow {
   readonly isUpdate?: true
   /** Where a client says in its handshake that it can be asked this; left out: it always can. */
   readonly needsAt?: readonly string[]
+  /** The parameter that says in which of the ways that are told there it asks. */
+  readonly needsWay?: string
   /** Its answer names a terminal of the client, or the message itself does. */
   readonly terminal?: 'made' | 'named'
 }

@@ -44,6 +44,40 @@ describe('questions that wait', () => {
   })
 })
 
+describe('questions that are put to somebody', () => {
+  function driven(): { stage: KeptStage; client: number } {
+    const stage = new KeptStage()
+    const client = stage.come()
+    stage.open(client)
+    return { stage, client }
+  }
+
+  function reads(stage: KeptStage, id: string): void {
+    stage.say(0, { id, method: 'fs/read_text_file', params: { sessionId: 's', path: '/a' } })
+  }
+
+  test('are as many and as long as without kept sessions; when the driver goes, what may wait does', () => {
+    verifies('12.14-bounds')
+    const { stage, client } = driven()
+    for (let n = 0; n < 100; n++) reads(stage, `q${n}`)
+    const params = { sessionId: 's', path: '/a', content: 'x'.repeat(1_040_000) }
+    stage.say(0, { id: 'big', method: 'fs/write_text_file', params })
+    expect(stage.heard(client).filter((line) => line.startsWith('fs/'))).toHaveLength(101)
+    stage.leave(client)
+    const refused = stage.atWorker.get(0)!.filter(({ error }) => error?.data.reason === 'client_gone')
+    expect(refused.map(({ id }) => id)).toEqual([...Array.from({ length: 36 }, (_, n) => `q${n + 64}`), 'big'])
+  })
+
+  test('are bounded by what a queue may hold, and one more', () => {
+    const { stage, client } = driven()
+    const content = 'x'.repeat(1_000_000)
+    for (let n = 0; n < 6; n++)
+      stage.say(0, { id: `w${n}`, method: 'fs/write_text_file', params: { sessionId: 's', path: '/a', content } })
+    expect(stage.heard(client).filter((line) => line.startsWith('fs/'))).toHaveLength(5)
+    expect(stage.atWorker.get(0)!.at(-1)).toMatchObject({ id: 'w5', error: { data: { reason: 'overloaded' } } })
+  })
+})
+
 describe('an agent that is asked for a session again', () => {
   function asked(maxBytes: number): { stage: KeptStage; client: number; id: number } {
     const stage = new KeptStage({ maxBytes })

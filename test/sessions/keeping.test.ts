@@ -67,6 +67,20 @@ describe('a client goes in the middle of a turn', () => {
     expect(stage.snapshot.kept_sessions).toMatchObject({ kept: 0, detached: 0 })
   })
 
+  test('an answer and a question are lines of the agent too', () => {
+    verifies('12.4-keep')
+    const { stage } = interrupted()
+    stage.advance(3_000_000)
+    stage.say(0, { id: 'q', method: 'session/request_permission', params: { sessionId: 's' } })
+    stage.advance(3_000_000)
+    expect(stage.snapshot.kept_sessions).toMatchObject({ detached: 1 })
+    stage.endTurn()
+    stage.advance(3_000_000)
+    expect(stage.snapshot.kept_sessions).toMatchObject({ detached: 1 })
+    stage.advance(600_001)
+    expect(stage.snapshot.kept_sessions).toMatchObject({ detached: 0 })
+  })
+
   test('after a day it ends, whatever the agent says', () => {
     verifies('12.4-day')
     const { stage, before } = interrupted()
@@ -194,6 +208,20 @@ describe('closing', () => {
     const id = stage.ask(one, 'bus::sessions.list', {})
     expect(stage.answerTo(one, id)!.result.sessions).toEqual([])
   })
+})
+
+test('one among several that deletes the session deletes it for all: nothing says so that is not', () => {
+  verifies('12.5-delete')
+  const stage = new KeptStage()
+  const [one, two] = [stage.come('one'), stage.come('two')]
+  stage.open(one)
+  stage.load(two)
+  const deleted = stage.ask(two, 'session/delete', { sessionId: 's' })
+  expect(stage.answerTo(two, deleted)).toBeUndefined()
+  stage.say(0, { id: stage.told(0, 'session/delete').id, result: {} })
+  expect(stage.answerTo(two, deleted)!.result).toEqual({})
+  expect(live(stage)).toEqual([])
+  expect(stage.answerTo(one, stage.prompt(one, 'x'))!.error.data.reason).toBe('session_lost')
 })
 
 describe('isolated', () => {

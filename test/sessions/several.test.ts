@@ -86,6 +86,20 @@ describe('questions', () => {
     expect(answerAt(stage, 'q3')!.error.data.reason).toBe('client_gone')
   })
 
+  test.each([
+    ['form', true],
+    ['url', false],
+    ['constructor', false],
+  ])('a driver that fills in forms is asked in the way "%s": %s', (mode, isAsked) => {
+    verifies('12.14-answered')
+    const stage = new KeptStage()
+    const client = stage.come('first', { offers: { elicitation: { form: {} } } })
+    stage.open(client)
+    asks(stage, 'q', 'elicitation/create', { sessionId: 's', mode, message: 'who?' })
+    expect(stage.heard(client).includes('elicitation/create')).toBe(isAsked)
+    expect(answerAt(stage)?.result).toEqual(isAsked ? undefined : { action: 'cancel' })
+  })
+
   test('a question about a terminal goes to the client that has it, whoever drives', () => {
     const stage = new KeptStage()
     const [one, two] = [stage.come('one'), stage.come('two')]
@@ -174,6 +188,34 @@ describe('several that take part', () => {
     expect(prompts()).toBe(2)
     stage.endTurn()
     expect(stage.answerTo(two, second)!.result.stopReason).toBe('end_turn')
+  })
+
+  test('what the driver is asked holds up no turn that another stops; its own it refuses itself', () => {
+    verifies('12.15-cancel')
+    const { stage, one, two } = pair()
+    stage.prompt(one, 'first')
+    asks(stage)
+    const [before, from] = [stage.toldCount, stage.count(one)]
+    const cancel = { jsonrpc: '2.0', method: 'session/cancel', params: { sessionId: 's' } }
+    stage.send(one, cancel)
+    expect(stage.toldSince(before)).toEqual(['session/cancel'])
+    stage.send(two, cancel)
+    expect(stage.toldSince(before)).toEqual(['session/cancel', 'session/cancel', 'answer q'])
+    expect(answerAt(stage)!.result.outcome.outcome).toBe('cancelled')
+    expect(stage.heard(one, from)).toEqual(['$/cancel_request'])
+  })
+
+  test('a prompt that waits is cancelled by its id, and never begins', () => {
+    verifies('12.15-cancel')
+    const { stage, one, two } = pair()
+    stage.prompt(one, 'first')
+    const waiting = [stage.prompt(two, 'second'), stage.prompt(two, 'third')]
+    const before = stage.toldCount
+    stage.send(two, { jsonrpc: '2.0', method: '$/cancel_request', params: { requestId: waiting[0] } })
+    expect(stage.answerTo(two, waiting[0]!)!.result.stopReason).toBe('cancelled')
+    stage.endTurn()
+    expect(stage.toldSince(before)).toEqual(['session/prompt'])
+    expect(stage.told(0, 'session/prompt').params.prompt[0].text).toBe('third')
   })
 
   test('sixteen wait, the next is refused; cancel answers those of its sender', () => {

@@ -59,6 +59,7 @@ export class Kept {
   /** True: the message has been answered or refused here, or waits. */
   take(route: Route): boolean {
     const { row, session, client, pool } = route
+    if (row?.cancels !== undefined && route.request === undefined) return this.turns.withdraw(route)
     if (session === undefined || row?.session === 'announced') return false
     if (row?.session === 'claimed') return this.claims.take(route)
     const kept = client.sessions.get(session)?.kept
@@ -68,7 +69,8 @@ export class Kept {
       this.turns.begin(kept, route)
     }
     if (row?.stopsTurn) this.turns.stop(kept, client)
-    if (row?.session !== 'ended' || kept.participants.length < 2 || route.request === undefined) return false
+    if (row?.session !== 'ended' || row.deletes || kept.participants.length < 2 || route.request === undefined)
+      return false
     this.participants.leave(kept.seatOf(client)!)
     this.#board.answerRequest(route.request, '"result":{}')
     return true
@@ -89,10 +91,18 @@ export class Kept {
     return true
   }
 
+  /** The agent has been told to stop a turn: nothing that it asks of others holds it up. */
+  stopped({ client, session }: Route): void {
+    const kept = client.sessions.get(session!)?.kept
+    if (kept !== undefined) this.questions.stop(kept, client)
+  }
+
   /** The request has been answered by the worker, for a client that may have gone. */
   answered(request: Request, line: Envelope): void {
-    if (request.kept !== undefined) this.turns.answered(request, line)
     const { row, client, sessionId } = request
+    const about = request.kept ?? request.keptFor
+    if (about !== undefined) about.lastLineMs = this.#board.core.nowMs
+    if (request.kept !== undefined) this.turns.answered(request, line)
     if (row === undefined || sessionId === undefined || !line.has(FIELD.result)) return
     const kept = request.keptFor
     if (kept === undefined) return

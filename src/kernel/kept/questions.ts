@@ -30,7 +30,8 @@ export class KeptQuestions {
   }
 
   ask(kept: KeptSession, worker: Worker, row: WorkerRow, line: Envelope): void {
-    if (this.#isTooMuch(kept, line)) return this.#answerFor(worker, row, line.idSpelling())
+    kept.lastLineMs = this.#board.core.nowMs
+    if (this.#isTooMuch(kept, worker)) return this.#board.refuseQuestion(worker, line.idSpelling(), 'overloaded')
     const told = { seq: kept.journal.seq + 1, sinceMs: this.#board.core.calendarMs }
     const asked: Asked = { kept, ...told, line: line.keep(), row, worker, question: undefined, timer: undefined }
     this.open.add(asked)
@@ -41,18 +42,25 @@ export class KeptQuestions {
     this.#put(asked)
   }
 
-  #isTooMuch({ asked }: KeptSession, line: Envelope): boolean {
-    const waiting = asked.filter(({ question }) => question === undefined)
-    const bytes = waiting.reduce((sum, each) => sum + each.line.bytes.length, line.end - line.start)
-    return asked.length >= FIXED.maxWaitingQuestions || bytes > FIXED.maxWaitingQuestionBytes
+  /** All that is asked is held, for the drive may move: so much, and one line more. */
+  #isTooMuch({ asked }: KeptSession, { pool }: Worker): boolean {
+    const { maxOutputQueueBytes } = pool.spec.limits
+    return asked.length >= this.#board.core.spec.limits.maxPendingPerClient || bytesOf(asked) > maxOutputQueueBytes
+  }
+
+  /** No more may wait beside those that do. */
+  #isCrowded(asked: Asked): boolean {
+    const waiting = asked.kept.asked.filter((each) => each.question === undefined && each !== asked)
+    if (waiting.length >= FIXED.maxWaitingQuestions) return true
+    return bytesOf([...waiting, asked]) > FIXED.maxWaitingQuestionBytes
   }
 
   /** To whoever can answer it, now or when somebody drives. */
   #put(asked: Asked): void {
-    const { kept, row, line, worker } = asked
+    const { row, line, worker } = asked
     const client = this.#whom(asked)
-    if (client === 'nobody' || (client !== undefined && !canBeAsked(client, kept, row))) return this.#giveUp(asked)
-    if (client === undefined) return this.#await(asked)
+    if (client === 'nobody' || (client !== undefined && !canBeAsked(client, asked))) return this.#giveUp(asked)
+    if (client === undefined) return this.#isCrowded(asked) ? this.#giveUp(asked) : this.#await(asked)
     this.#stopClock(asked)
     const question = this.#board.core.owed.ask(line, worker, client)
     question.answerWhenGone = row.answerWhenGone
@@ -127,6 +135,15 @@ export class KeptQuestions {
     this.#history.tell(kept, 'answered', { more: { method: line.text(FIELD.method), question: seq, by } })
   }
 
+  /** The client has stopped the turn: what others were asked is refused for them; what it was asked it refuses itself. */
+  stop(kept: KeptSession, client: Client): void {
+    for (const asked of kept.asked) {
+      if (asked.row.answerWhenGone === undefined || asked.question?.client === client) continue
+      if (asked.question !== undefined) this.#withdraw(asked)
+      this.#giveUp(asked)
+    }
+  }
+
   /** The agent wants no answer to what waits; true: it was found. */
   cancel(worker: Worker, line: Envelope): boolean {
     const key = line.key(FIELD.requestId)
@@ -167,15 +184,23 @@ export class KeptQuestions {
   }
 }
 
-/** The client has said that it can do this. */
-function canBeAsked(client: Client, { pool, dialect }: KeptSession, { needsAt }: WorkerRow): boolean {
+function bytesOf(asked: readonly Asked[]): number {
+  return asked.reduce((sum, { line }) => sum + line.bytes.length, 0)
+}
+
+/** The client has said that it can do this, in the way in which it is asked. */
+function canBeAsked(client: Client, { kept: { pool, dialect }, row, line }: Asked): boolean {
+  const { needsAt, needsWay } = row
   if (needsAt === undefined) return true
+  const way = needsWay === undefined ? undefined : paramsOf(line)[needsWay]
+  const path = typeof way === 'string' ? [...needsAt, way] : needsAt
   const told = client.introductions.get(pool)?.initialize
   if (told === undefined) return false
   const { params } = JSON.parse(told.toString()) as { params?: Record<string, unknown> }
   for (const key of dialect!.table.keeping!.offersAt) {
     let at: unknown = params?.[key]
-    for (const step of needsAt) at = (at as Record<string, unknown> | null | undefined)?.[step]
+    for (const step of path)
+      at = Object(at) === at && Object.hasOwn(at as object, step) ? (at as never)[step] : undefined
     if (at !== undefined && at !== null && at !== false) return true
   }
   return false

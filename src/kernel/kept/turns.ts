@@ -144,11 +144,23 @@ export class KeptTurns {
 
   /** The client stops the turn: its own prompts that wait are answered. */
   stop(kept: KeptSession, client: Client): void {
-    for (const route of promptsIn(kept)) {
-      if (route.client !== client) continue
-      this.#board.waiting.withdraw(route)
-      this.#board.answerRequest(route.request!, `"result":${route.dialect!.table.keeping!.cancelled}`)
-    }
+    for (const route of promptsIn(kept)) if (route.client === client) this.#giveUp(route)
+  }
+
+  /** A client wants its prompt that waits no more; true: it was found. */
+  withdraw({ client, line, row, cameBefore }: Route): boolean {
+    const key = line.key(row!.cancels!)
+    const isMeant = ({ route, serial }: Request): boolean =>
+      serial < cameBefore && route?.row?.isTurn === true && route.place === queueOf(route)
+    const request = key === undefined ? undefined : this.#board.core.owed.find(client, key, isMeant)
+    if (request?.route === undefined) return false
+    this.#giveUp(request.route)
+    return true
+  }
+
+  #giveUp(route: Route): void {
+    this.#board.waiting.withdraw(route)
+    this.#board.answerRequest(route.request!, `"result":${route.dialect!.table.keeping!.cancelled}`)
   }
 
   /** The session goes no further: nothing waits for it any more. */
@@ -166,6 +178,10 @@ export class KeptTurns {
 /** The agent has it. */
 function isHeard({ request }: Unsaid): boolean {
   return request.worker !== undefined
+}
+
+function queueOf({ client, session }: Route): WaitingLine | undefined {
+  return client.sessions.get(session ?? '')?.kept?.queue
 }
 
 function promptsIn({ queue }: KeptSession): Route[] {
