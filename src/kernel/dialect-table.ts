@@ -103,6 +103,8 @@ export interface KeepingWords {
   readonly modeKey: string
   /** Kinds of updates: what a person said, what the agent said, what the session is called. */
   readonly personSaid: string
+  /** Those by which an agent repeats what a person said. */
+  readonly personRepeated: readonly string[]
   readonly agentSaid: string
   readonly sessionIs: string
   /** The one that tells a mode, and the one that tells options. */

@@ -182,6 +182,34 @@ describe('many sessions', () => {
   })
 })
 
+test.each([true, false])('whose it was is remembered longer than what was said: on disk %s', (isJournaled) => {
+  verifies('12.17-owners')
+  const stage = new KeptStage({ keepMs: 5_000, isJournaled })
+  const come = (as: string): number => {
+    const client = stage.connect(as)
+    stage.ask(client, 'initialize', { protocolVersion: 1 })
+    const asked = stage.lastAsked('initialize')
+    const result = { protocolVersion: 1, agentCapabilities: { loadSession: true } }
+    if (asked !== undefined) stage.say(0, { id: asked.message.id, result })
+    return client
+  }
+  const ann = come('ann')
+  stage.open(ann)
+  stage.chunk('secret')
+  stage.leave(ann)
+  stage.advance(60_000)
+  const ben = come('ben')
+  const before = stage.toldCount
+  expect(stage.answerTo(ben, stage.load(ben))!.error.data.reason).toBe('session_not_owned')
+  expect(stage.toldSince(before)).toEqual([])
+  const again = come('ann')
+  const id = stage.load(again)
+  stage.chunk('told again')
+  stage.say(0, { id: stage.told(0, 'session/load').id, result: {} })
+  expect(stage.answerTo(again, id)!.result).toBeDefined()
+  expect(stage.heard(again).filter((line) => /secret|told/.test(line))).toEqual(['told again'])
+})
+
 test('an observer makes, loads and prompts no session; the agent is not asked', () => {
   verifies('12.20-roles')
   const stage = new KeptStage()

@@ -67,6 +67,19 @@ describe('load', () => {
     expect(chunks).toEqual(prompt)
   })
 
+  test('what is no part of a prompt is told to nobody', () => {
+    verifies('12.8-prompts')
+    const stage = new KeptStage()
+    const first = left(stage)
+    for (const prompt of [[5, null, [], 'x', { type: 'text', text: 'ok' }], 'text', { 0: { type: 'text' } }])
+      stage.ask(first, 'session/prompt', { sessionId: 's', prompt })
+    stage.chunk('A')
+    const second = stage.come()
+    const from = stage.count(second)
+    const id = stage.load(second)
+    expect(stage.heard(second, from).slice(0, 3)).toEqual(['> ok', 'A', `ok ${id}`])
+  })
+
   test('a notice is no history', () => {
     verifies('12.12-left-out')
     const stage = new KeptStage()
@@ -160,6 +173,88 @@ describe('resume', () => {
     const params = { sessionId: 's', cwd: '/', mcpServers: [], replayFrom: { type: 'start' } }
     const id = stage.ask(second, 'session/resume', params)
     expect(stage.heard(second, from)).toEqual(['A', `ok ${id}`])
+  })
+})
+
+describe('version 2', () => {
+  function come(stage: KeptStage): number {
+    const client = stage.connect()
+    const id = stage.ask(client, 'initialize', {
+      protocolVersion: 2,
+      info: { name: 'c', version: '1' },
+      capabilities: {},
+    })
+    const asked = stage.lastAsked('initialize')
+    const result = { protocolVersion: 2, info: { name: 'a', version: '1' }, capabilities: { session: {} } }
+    if (stage.answerTo(client, id) === undefined) stage.say(0, { id: asked!.message.id, result })
+    return client
+  }
+
+  const isState = (state: string): object => ({ sessionUpdate: 'state_update', state })
+  const acknowledge = (stage: KeptStage): void =>
+    stage.say(0, { id: stage.told(0, 'session/prompt').id, result: { messageId: 'm' } })
+
+  test.each([
+    [{ sessionUpdate: 'user_message', messageId: 'm', content: [{ type: 'text', text: 'go' }] }],
+    [{ sessionUpdate: 'user_message_chunk', messageId: 'm', content: { type: 'text', text: 'go' } }],
+  ])('an agent that is at work before it repeats the prompt has it told once: %j', (repeated) => {
+    verifies('12.8-prompts')
+    const stage = new KeptStage()
+    const first = come(stage)
+    stage.open(first)
+    stage.prompt(first, 'go')
+    stage.update(isState('running'))
+    stage.update(repeated)
+    stage.chunk('A')
+    const second = come(stage)
+    stage.ask(second, 'session/resume', { sessionId: 's', cwd: '/', replayFrom: { type: 'start' } })
+    const told = stage.atClient.get(second)!.filter(({ method }) => method === 'session/update')
+    const kinds = told.map(({ params }) => params.update.sessionUpdate)
+    expect(kinds.slice(0, 3)).toEqual(['state_update', repeated.sessionUpdate, 'agent_message_chunk'])
+  })
+
+  test('one that says nothing but that it is at work and is not: the prompt is told before the end', () => {
+    const stage = new KeptStage()
+    const first = come(stage)
+    stage.open(first)
+    stage.prompt(first, 'go')
+    acknowledge(stage)
+    stage.update(isState('running'))
+    stage.update(isState('idle'))
+    const second = come(stage)
+    const from = stage.count(second)
+    stage.ask(second, 'session/resume', { sessionId: 's', cwd: '/', replayFrom: { type: 'start' } })
+    expect(stage.heard(second, from).slice(0, 3)).toEqual(['state_update', '> go', 'state_update'])
+  })
+
+  test('a turn that is over before its prompt is acknowledged is over: the next one begins', () => {
+    verifies('12.15-one-turn')
+    const stage = new KeptStage()
+    const [first, second] = [come(stage), come(stage)]
+    stage.open(first)
+    stage.resume(second)
+    stage.prompt(first, 'go')
+    stage.prompt(second, 'next')
+    // Of the turn before.
+    stage.update(isState('idle'))
+    stage.update(isState('running'))
+    stage.update(isState('idle'))
+    expect(stage.told(0, 'session/prompt').params.prompt[0].text).toBe('go')
+    acknowledge(stage)
+    expect(stage.told(0, 'session/prompt').params.prompt[0].text).toBe('next')
+  })
+
+  test('whoever resumes in the middle of a turn is told that it runs', () => {
+    verifies('12.13-resume')
+    const stage = new KeptStage()
+    const first = come(stage)
+    stage.open(first)
+    stage.prompt(first, 'go')
+    stage.update(isState('running'))
+    const second = come(stage)
+    const from = stage.count(second)
+    const id = stage.resume(second)
+    expect(stage.heard(second, from).slice(0, 2)).toEqual([`ok ${id}`, 'state_update'])
   })
 })
 
@@ -342,6 +437,23 @@ describe('the list of sessions', () => {
       ['old', 'Old'],
     ])
     expect(sessions[1]._meta['stdio-bus/session']).toEqual({ state: 'attached', turn: 'running', clients: 1 })
+  })
+
+  test('the folder is heeded where the agent does not', () => {
+    const stage = new KeptStage()
+    const client = stage.connect()
+    stage.ask(client, 'initialize', { protocolVersion: 1 })
+    const agentCapabilities = { sessionCapabilities: { list: {} } }
+    stage.say(0, { id: stage.told(0, 'initialize').id, result: { protocolVersion: 1, agentCapabilities } })
+    const id = stage.ask(client, 'session/list', { cwd: '/here' })
+    const sessions = [
+      { sessionId: 'here', cwd: '/here' },
+      { sessionId: 'there', cwd: '/there' },
+      null,
+      { sessionId: 5 },
+    ]
+    stage.say(0, { id: stage.told(0, 'session/list').id, result: { sessions } })
+    expect(stage.answerTo(client, id)!.result.sessions).toMatchObject([{ sessionId: 'here' }])
   })
 
   test('an agent without the method is not asked; the folder is heeded', () => {

@@ -80,7 +80,7 @@ export class KeptClaims {
     const isReplayed = wantsReplay(route)
     if (this.can(worker, isReplayed ? 'load' : 'resume')) return false
     const kept = this.#kept.table.find(client.principal, session!)
-    if (kept === undefined || isNew(kept)) this.#board.refuse(route, 'unknown_session', { sessionId: session })
+    if (kept === undefined || isUnknown(kept)) this.#board.refuse(route, 'unknown_session', { sessionId: session })
     else {
       this.#showLost(kept, request, isReplayed)
       this.#kept.turns.proceed(kept)
@@ -162,7 +162,7 @@ export class KeptClaims {
     const isResult = line.has(FIELD.result)
     if (isResult && client !== undefined) this.#revive(kept, client, worker, { line, cwd: request.wish })
     this.#endClaim(kept)
-    const isShown = !isResult && client !== undefined && kept.journal.seq > 0
+    const isShown = !isResult && client !== undefined && !isUnknown(kept)
     if (isShown) this.#showLost(kept, request, request.row?.replays === true)
     return isShown
   }
@@ -184,12 +184,12 @@ export class KeptClaims {
   #endClaim(kept: KeptSession): void {
     kept.claim = undefined
     this.#forgetReplayed(kept)
-    if (isNew(kept)) this.#kept.table.remove(kept)
+    if (isUnknown(kept) && kept.journal.seq === 0) this.#kept.table.remove(kept)
   }
 
   /** What the agent has told again takes the place of what was written down. */
   #revive(kept: KeptSession, client: Client, worker: Worker, { line, cwd }: Revival): void {
-    const isFresh = isNew(kept)
+    const isFresh = isUnknown(kept)
     const { history, participants } = this.#kept
     const row = client.sessions.get(kept.id)
     if (row === undefined) return
@@ -285,9 +285,9 @@ export class KeptClaims {
   }
 }
 
-/** Nothing is known of it yet. */
-function isNew({ createdAtMs, journal, isLive }: KeptSession): boolean {
-  return createdAtMs === 0 && journal.seq === 0 && !isLive
+/** Nothing is known of it yet, or nothing but whose it is any more. */
+function isUnknown({ createdAtMs, isLive }: KeptSession): boolean {
+  return createdAtMs === 0 && !isLive
 }
 
 /** Up to this number somebody who takes part was sent everything. */

@@ -33,6 +33,9 @@ export interface Turn {
   unsaid: readonly Unsaid[]
   /** Its prompt is answered at once; what ends it is said in the session. */
   isAcknowledged: boolean
+  /** The agent has said that it is at work, and how it ended, before it acknowledged the prompt. */
+  hasRun: boolean
+  ending: Readonly<Record<string, unknown>> | undefined
 }
 
 /** What the agent asks, from its line to the answer, whoever is asked. */

@@ -190,12 +190,12 @@ export class Kept {
     if (!row.isUpdate) return this.#passOn(kept, line)
     const words = kept.dialect!.table.keeping!
     const kind = line.has(FIELD.updateKind) ? line.text(FIELD.updateKind) : undefined
-    this.turns.firstWords(kept, kind)
+    if (this.turns.isFirstWords(kept, kind, line)) this.turns.firstWords(kept, kind)
     const bytes = Buffer.from(line.bytes.subarray(line.start, line.end + 1))
     const entry = this.history.say(kept, kind === words.fleeting ? 'fleeting' : 'update', bytes, { source: worker })
     if (kind === undefined) return
     if (words.states.includes(kind)) this.#noteState(kept, words, kind, { line, seq: entry.seq, bytes })
-    else if (kind === words.turnIs.kind) this.turns.toldState(kept, line)
+    if (kind === words.turnIs.kind) this.turns.toldState(kept, line)
   }
 
   /** What the agent has told of a session that it has brought back. */
@@ -374,7 +374,7 @@ export class Kept {
       if (kept.isLive) return
       // Somebody reads it, or its agent is just bringing it back.
       if (kept.seats.length > 0 || kept.claim !== undefined) this.#forgetLater(kept, waitMs)
-      else this.table.remove(kept)
+      else this.table.forget(kept)
     })
   }
 

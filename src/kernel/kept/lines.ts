@@ -118,11 +118,16 @@ export function titleOf(words: KeepingWords, line: Envelope): string {
   return ''
 }
 
+const BRACE = 0x7b
+
 function partsOf({ promptKey }: KeepingWords, line: Envelope): { start: number; end: number }[] {
   if (!line.has(FIELD.params)) return []
   const { bytes } = line
   const prompt = memberOf(bytes, line.startOf(FIELD.params), line.endOf(FIELD.params), promptKey)
-  return prompt === undefined ? [] : [...elementsOf(bytes, prompt.start, prompt.end)]
+  // What is no part is for the agent to refuse: nobody is told of it.
+  return prompt === undefined
+    ? []
+    : [...elementsOf(bytes, prompt.start, prompt.end)].filter(({ start }) => bytes[start] === BRACE)
 }
 
 /** The value of a field of `params`, understood. */

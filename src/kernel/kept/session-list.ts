@@ -94,6 +94,8 @@ export class SessionList {
     for (const info of told) {
       const id = info['sessionId']
       if (typeof id !== 'string' || listed.has(id) || table.isForeign(client.principal, id, pool)) continue
+      // Not every agent heeds the folder.
+      if (cwd !== undefined && typeof info['cwd'] === 'string' && info['cwd'] !== cwd) continue
       listed.set(id, describe(table.find(client.principal, id), info))
     }
     for (const kept of table.all) {

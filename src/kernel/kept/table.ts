@@ -142,6 +142,14 @@ export class KeptTable {
     }
   }
 
+  /** Nothing is known of it any more but whose it is (contract 12.17). */
+  forget(kept: KeptSession): void {
+    if (this.#byKey.get(kept.key) !== kept) return
+    this.bytes -= kept.journal.bytes
+    kept.journal.restart()
+    Object.assign(kept, { createdAtMs: 0, answer: undefined, cwd: '', title: '', isLost: false })
+  }
+
   #forgetOldest(): void {
     for (const kept of this.#byKey.values()) {
       if (kept.isLive || kept.seats.length > 0) continue

@@ -63,7 +63,14 @@ export class KeptTurns {
       kept.turn.unsaid = [...kept.turn.unsaid, unsaid]
       return
     }
-    kept.turn = { client, requests: new Set([request]), unsaid: [unsaid], isAcknowledged: false }
+    kept.turn = {
+      client,
+      requests: new Set([request]),
+      unsaid: [unsaid],
+      isAcknowledged: false,
+      hasRun: false,
+      ending: undefined,
+    }
     const more = seat === undefined ? {} : { name: nameOf(seat) }
     this.#history.tell(kept, 'turn_started', { more, own: client })
   }
@@ -78,7 +85,8 @@ export class KeptTurns {
   firstWords(kept: KeptSession, kind: string | undefined): void {
     const { turn } = kept
     if (turn === undefined || turn.unsaid.length === 0) return
-    if (kind === kept.dialect?.table.keeping?.personSaid) turn.unsaid = turn.unsaid.filter((each) => !isHeard(each))
+    const { personRepeated } = kept.dialect!.table.keeping!
+    if (kind !== undefined && personRepeated.includes(kind)) turn.unsaid = turn.unsaid.filter((each) => !isHeard(each))
     else this.#sayPrompts(kept, turn)
   }
 
@@ -98,6 +106,7 @@ export class KeptTurns {
     const isResult = line.has(FIELD.result)
     if (isResult && kept.worker?.takesOneHandshake) {
       turn.isAcknowledged = true
+      if (turn.ending !== undefined) this.end(kept, turn.ending)
       return
     }
     if (turn.requests.size > 0) return
@@ -106,13 +115,22 @@ export class KeptTurns {
     this.end(kept, typeof stopReason === 'string' ? { stopReason } : { error: Number(error ?? 0) })
   }
 
-  /** What the agent says of the turn, where the answer does not. */
+  /** What the agent says of the turn, where the answer does not; a turn may be over before its prompt is acknowledged. */
   toldState(kept: KeptSession, line: Envelope): void {
-    if (kept.turn?.isAcknowledged !== true) return
-    const { update } = paramsOf(line) as { update?: { state?: unknown; stopReason?: unknown } }
-    if (update?.state !== kept.dialect?.table.keeping?.turnIs.idle) return
-    const { stopReason } = update ?? {}
-    this.end(kept, typeof stopReason === 'string' ? { stopReason } : {})
+    const { turn } = kept
+    if (turn === undefined) return
+    const { state, stopReason } = stateIn(line)
+    const isOver = state === kept.dialect?.table.keeping?.turnIs.idle
+    const how = typeof stopReason === 'string' ? { stopReason } : {}
+    if (!isOver) turn.hasRun = true
+    if (isOver && turn.isAcknowledged) this.end(kept, how)
+    else turn.ending = isOver && turn.hasRun ? how : undefined
+  }
+
+  /** That it is at work an agent says before it repeats the prompt. */
+  isFirstWords({ dialect }: KeptSession, kind: string | undefined, line: Envelope): boolean {
+    const { turnIs } = dialect!.table.keeping!
+    return kind !== turnIs.kind || stateIn(line).state === turnIs.idle
   }
 
   /** There will be no answer to the prompt; one that never reached the agent was not said. */
@@ -173,6 +191,11 @@ export class KeptTurns {
   orphan(kept: KeptSession, client: Client): void {
     if (kept.turn?.client === client) kept.turn.client = undefined
   }
+}
+
+function stateIn(line: Envelope): { readonly state?: unknown; readonly stopReason?: unknown } {
+  const { update } = paramsOf(line)
+  return typeof update === 'object' && update !== null ? update : {}
 }
 
 /** The agent has it. */
