@@ -89,10 +89,24 @@ export class KeptAgent {
       demand(!isOther, 'order kept', () => `${this} has turns of guests ${turn.guest} and ${guest} in ${sessionId}`)
     }
     this.turns.add({ id, session: sessionId, guest, left: this.world.chance.int(6) })
-    const log = this.logs.get(sessionId) ?? this.#ending.get(sessionId)
+    const log = this.#logOf(sessionId)
     if (log === undefined) return
     const { principal } = this.world.guest(guest)!
     demand(log.principal === principal, 'nobody else sees it', () => `${principal} prompts in ${log.session}`)
+    this.#notePrompt(log, guest, prompt)
+  }
+
+  /** It was written to a process that had just ended: it is said with the end of the session. */
+  miss({ method, params }: Message): void {
+    const log = method === 'session/prompt' ? this.#logOf(params.sessionId) : undefined
+    if (log !== undefined) this.#notePrompt(log, Number(params.prompt[0].text.split(':')[1]), params.prompt)
+  }
+
+  #logOf(session: string): KeptLog | undefined {
+    return this.logs.get(session) ?? this.#ending.get(session)
+  }
+
+  #notePrompt(log: KeptLog, guest: number, prompt: Message): void {
     // Those that waited for the same handshake come together.
     log.isCrowded = log.pendingAt === this.world.events && log.pending.length > 0
     if (!log.isCrowded) this.world.flushPrompt(log)
@@ -242,7 +256,7 @@ export class KeptAgent {
   /** Its process ends. */
   die(): void {
     this.isAlive = false
-    for (const log of this.logs.values()) log.isOver = true
+    for (const log of [...this.logs.values(), ...this.#ending.values()]) log.isOver = true
     for (const question of this.questions.values()) question.isSettled = true
     this.world.agentGone(this)
   }

@@ -29,6 +29,7 @@ interface Place {
 }
 
 const CLAIMS = new Set(['session/load', 'session/resume', 'bus::sessions.attach'])
+const LEAVES = new Set(['bus::sessions.detach', 'session/close'])
 
 export class KeptGuest {
   readonly world: KeptWorld
@@ -188,6 +189,11 @@ export class KeptGuest {
     this.ask('bus::sessions.detach', { session }, { log })
   }
 
+  /** It has said that it leaves the session, or ends it. */
+  isLeaving({ session }: KeptLog): boolean {
+    return [...this.owed.values()].some((each) => each.session === session && LEAVES.has(each.method))
+  }
+
   /** It has heard a question that it has not answered. */
   get isAsked(): boolean {
     return this.#questions.size > 0
@@ -302,7 +308,9 @@ export class KeptGuest {
       if (isRefused) log.isOver = true
       return
     }
-    if (log !== undefined && log === this.world.logOf(this.principal, session!)) log.isDoubtful = log.isOver
+    // Whoever looks on may read what has ended.
+    const isProof = result.role !== 'observe' && log === this.world.logOf(this.principal, session!)
+    if (log !== undefined && isProof) log.isDoubtful = log.isOver
     const isNumbered = method === 'bus::sessions.attach'
     if (!isNumbered) return this.#enter(session!, 'drive', -1)
     this.#enter(session!, result.role, from === undefined ? result.seq : from - 1, result.first_seq)

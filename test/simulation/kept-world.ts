@@ -297,7 +297,11 @@ export class KeptWorld {
 
   #isClaimed({ session }: KeptLog): boolean {
     const owed = [...this.#guests.values()].flatMap((guest) => [...guest.owed.values()])
-    return owed.some((each) => each.session === session)
+    if (owed.some((each) => each.session === session)) return true
+    // Whoever asked for it may have gone since.
+    return [...this.#agents.values()].some(
+      ({ isAlive, todo }) => isAlive && todo.some((each) => sessionIn(each) === session),
+    )
   }
 
   /** The agent is about to say that it has made the session; undefined: nobody will have it. */
@@ -373,7 +377,7 @@ export class KeptWorld {
   /** The session may have ended, as far as anybody outside can know. */
   mayBeOver(log: KeptLog): boolean {
     if (log.isOver) return true
-    if (log.participants.size > 0) return log.isDoubtful
+    if ([...log.participants].some((guest) => !this.#guests.get(guest)?.isLeaving(log))) return log.isDoubtful
     const { keepMs, maxKept, isIsolated } = this.#customs
     const since = Math.max(log.detachedAtMs, log.lastWordMs)
     return log.isDoubtful || maxKept < 100 || isIsolated || this.nowMs - since >= keepMs
@@ -527,7 +531,9 @@ export class KeptWorld {
       const agent = this.#agents.get(write.id)
       for (const line of bytes.toString().split('\n').filter(Boolean)) {
         this.tell(() => `  ${agent} is told ${line.slice(0, 240)}`)
-        if (agent?.isAlive && agent.generation === write.generation) agent.hear(JSON.parse(line))
+        if (agent?.generation !== write.generation) continue
+        if (agent.isAlive) agent.hear(JSON.parse(line))
+        else agent.miss(JSON.parse(line))
       }
     }
     this.#perform(this.#bus.wrote(write, pendingBytes, this.nowMs))
@@ -656,4 +662,8 @@ function lineOf(message: object): Buffer {
 function describe(event: BusEvent): string {
   if ('bytes' in event) return JSON.stringify({ ...event, bytes: event.bytes.latin1Slice() }).slice(0, 400)
   return JSON.stringify(event).slice(0, 400)
+}
+
+function sessionIn({ params, log }: Message): string | undefined {
+  return params?.sessionId ?? log?.session
 }
