@@ -109,9 +109,13 @@ class HttpDoor {
   readonly take: Accept = (socket, info) => {
     if (this.#connections.size >= this.#options.maxConnections) return this.#refuseConnection(socket)
     this.#connections.set(socket, connectionOf(info, undefined))
-    this.#unanswered.set(socket, new Unanswered())
+    const unanswered = new Unanswered()
+    this.#unanswered.set(socket, unanswered)
     socket.on('error', () => socket.destroy())
-    socket.once('close', () => this.#connections.delete(socket))
+    socket.once('close', () => {
+      this.#connections.delete(socket)
+      unanswered.abandon()
+    })
     if (info.secured === undefined) return void this.#server.emit('connection', socket)
     info.secured.then(
       (certificate) => {

@@ -38,7 +38,7 @@ export class EventStream {
     response.writeHead(200, { ...web.headers, ...HEADERS, ...headers })
     response.flushHeaders()
     web.countStream()
-    response.once('close', () => {
+    web.onceClosed(() => {
       const wasOver = this.#isOver
       this.#stop()
       if (!wasOver) gone()

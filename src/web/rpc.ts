@@ -65,7 +65,7 @@ class RpcCall implements MessageListener {
         () => this.#client?.leave(),
         () => this.#client?.drained(),
       )
-    else response.once('close', () => this.#client?.leave(response.writableFinished))
+    else this.#web.onceClosed(() => this.#client?.leave(response.writableFinished))
     this.#client = this.#port.open(entrance, admitted, connection.peer, this)
     this.#client.send(line)
     if (isRequest) return

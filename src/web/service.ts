@@ -73,7 +73,8 @@ export class WebService implements HttpService {
     this.#guard(web, async () => {
       if (serveHealth(web, this.#port)) return
       const adapter = await this.#admit(web)
-      if (adapter !== undefined) await adapter.serve(web)
+      // Whoever has gone meanwhile takes no stream's place, and nothing that waits for one.
+      if (adapter !== undefined && !response.destroyed) await adapter.serve(web)
     })
   }
 

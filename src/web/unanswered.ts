@@ -23,6 +23,15 @@ export class Unanswered {
     this.#maybeEnd()
   }
 
+  /** The connection is gone: the runtime tells only the answer whose turn it is, and those behind it would wait for ever. */
+  abandon(): void {
+    for (const response of [...this.#open]) {
+      if (response.socket !== null) continue
+      response.destroy()
+      response.emit('close')
+    }
+  }
+
   #maybeEnd(): void {
     const [first, ...others] = this.#open
     const isAnswered = first === undefined || (others.length === 0 && !first.req.complete)

@@ -99,7 +99,13 @@ export class WebRequest {
   /** Its answer is a stream, and counts as one while it lasts. */
   countStream(): void {
     this.#tally.streamBegan()
-    this.response.once('close', () => this.#tally.streamEnded())
+    this.onceClosed(() => this.#tally.streamEnded())
+  }
+
+  /** The answer has left, or nobody is there to read it: perhaps since before this is asked. */
+  onceClosed(closed: () => void): void {
+    if (this.response.destroyed) process.nextTick(closed)
+    else this.response.once('close', closed)
   }
 
   /** A whole answer; `body` is JSON unless the headers say otherwise. */

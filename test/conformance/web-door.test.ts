@@ -300,9 +300,29 @@ test('10.18 health and metrics; 10.17 a bus that ends', async () => {
   expect(await bus.stop()).toEqual({ code: 0, signal: null })
 })
 
+test.each([
+  ['JSON', 'application/json'],
+  ['streams', 'text/event-stream'],
+])(
+  '10.15 a connection that closes cancels all that was asked on it, one behind the other: %s',
+  async (_name, accept) => {
+    verifies('10.15-rpc')
+    const bus = await startWeb(pool('silent'))
+    const { hostname, port } = new URL(bus.url())
+    const socket = connect(Number(port), hostname)
+    const head = ['Host: localhost', TYPE, LENGTH, `Accept: ${accept}`].join('\r\n')
+    socket.write(`POST /rpc HTTP/1.1\r\n${head}\r\n\r\n${BODY}`.repeat(5))
+    await expect.poll(async () => (await bus.status()).clients).toBe(5)
+    socket.destroy()
+    await expect.poll(async () => (await bus.status()).clients).toBe(0)
+    expect((await bus.status()).web).toMatchObject({ connections: 0, streams: 0 })
+  },
+)
+
 test('10.18 connections, sessions and streams are counted while they last, refusals once, wherever they are made', async () => {
   verifies('10.18-health')
-  const bus = await startBus({ config: config([pool('dies-on-request')]), doors: ['http', 'tcp'] })
+  const pools = [pool('silent'), pool('dies-on-request', { id: 'mortal' })]
+  const bus = await startBus({ config: config(pools, {}, { default_pool: 'silent' }), doors: ['http'] })
   const counted = async () => {
     const { text } = await ask(bus.url('/metrics'))
     return Object.fromEntries(
@@ -322,6 +342,6 @@ test('10.18 connections, sessions and streams are counted while they last, refus
   await streaming
   expect(await counted()).toMatchObject({ web_streams: 1 })
   sent.destroy()
-  for (let i = 0; i < 2; i++) await ask(bus.url('/rpc'), { body: { ...HELLO, method: 'die' } })
+  for (let i = 0; i < 2; i++) await ask(bus.url('/rpc/mortal'), { body: { ...HELLO, method: 'die' } })
   expect(await counted()).toMatchObject({ 'refused_total{reason="worker_exited"}': 2, web_streams: 0 })
 })

@@ -53,6 +53,7 @@ export interface Status {
   readonly queue_bytes: number
   readonly dropped: Record<string, number>
   readonly refused: Record<string, number>
+  readonly web?: Record<string, number>
 }
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))

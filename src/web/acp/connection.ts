@@ -74,7 +74,7 @@ export class AcpConnection implements MessageListener {
   /** Its first message, whose answer goes with the id of the connection. */
   greet(web: WebRequest, { line, envelope: head }: Message): void {
     this.#greeting = { web, id: head.idSpelling() }
-    web.response.once('close', () => this.#greeting !== undefined && this.leave())
+    web.onceClosed(() => this.#greeting !== undefined && this.leave())
     this.#client.send(line)
   }
 

@@ -44,6 +44,7 @@ export class McpEndpoint implements Adapter {
     if (refusal !== undefined) return web.refuse(refusal)
     const session = this.#sessions.find(web, web.header(SESSION))
     if (session === undefined || !(await session.ready())) return this.#noSession(web, 'null')
+    if (web.response.destroyed) return
     if (web.method === 'GET') return session.get(web, web.header('last-event-id'))
     session.end()
     web.answer(204, undefined)

@@ -19,6 +19,7 @@ export class Outflow {
 
   /** A stream: from now on it counts. */
   add(response: ServerResponse): void {
+    if (response.destroyed) return
     this.#responses.add(response)
     response.once('close', () => {
       this.#responses.delete(response)

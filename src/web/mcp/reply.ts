@@ -35,7 +35,7 @@ export class Reply {
     this.#events = events
     this.#headers = headers
     this.#timer = setTimeout(() => this.open(), patienceMs)
-    web.response.once('close', () => {
+    web.onceClosed(() => {
       clearTimeout(this.#timer)
       // A stream tells of its reader itself.
       if (this.#isOver || this.#stream !== undefined) return
