@@ -7,6 +7,7 @@
  */
 import type { Envelope } from '../wire/envelope.ts'
 import type { BusEvent } from './events.ts'
+import { isReason } from './faults.ts'
 import type { Request } from './owed.ts'
 import type { Client } from './peers.ts'
 import type { Route } from './route.ts'
@@ -42,6 +43,8 @@ export class Aggregates {
     const request = row === undefined ? undefined : rowOf(client, row)
     if (row !== undefined && request === undefined) return core.drop('late_answer')
     if (request !== undefined && outcome !== undefined) request.outcome = outcome
+    if (request !== undefined && outcome !== undefined && isReason(outcome))
+      flow.announceFault(client, request.idSpelling, outcome)
     if (request !== undefined) core.owed.settle(request)
     flow.sendLine(client, bytes)
     if (client.outbox.isFull) this.#holdBack(client, via)

@@ -158,6 +158,10 @@ export const FAULTS = {
 
 export type Reason = keyof typeof FAULTS
 
+export function isReason(word: string): word is Reason {
+  return Object.hasOwn(FAULTS, word)
+}
+
 export function faultOf(reason: Reason, detail: Record<string, unknown> = {}): ErrorObject {
   const row: FaultRow = FAULTS[reason]
   const retryable = row.retryable === undefined ? {} : { retryable: true }

@@ -143,10 +143,15 @@ export class Flow {
     this.send(to, line, 0, line.length)
   }
 
-  /** An answer of the bus's own; a door that carries messages is told that it is. */
+  /** An answer of the bus's own. */
   sendFault(client: Client, idSpelling: string, reason: Reason, detail?: Record<string, unknown>): void {
-    if (client.carriesMessages) this.#core.actions.push({ do: 'faulted', client: client.id, id: idSpelling, reason })
+    this.announceFault(client, idSpelling, reason)
     this.sendLine(client, faultLine(idSpelling, reason, detail))
+  }
+
+  /** A door that carries messages is told that the answer which follows is one of the bus's own. */
+  announceFault(client: Client, idSpelling: string, reason: Reason): void {
+    if (client.carriesMessages) this.#core.actions.push({ do: 'faulted', client: client.id, id: idSpelling, reason })
   }
 
   /** The system has taken what was queued for `peer`, or a part of it. */

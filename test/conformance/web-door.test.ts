@@ -2,6 +2,7 @@
 import { request } from 'node:http'
 import { connect } from 'node:net'
 import { expect, test } from 'vitest'
+import { mcpPool } from '../interop/mcp-peers.ts'
 import { startBus } from '../support/bus.ts'
 import { config, pool } from '../support/pools.ts'
 import { ask, JSON_HEADERS } from '../support/web.ts'
@@ -298,6 +299,19 @@ test('10.18 health and metrics; 10.17 a bus that ends', async () => {
   await ask(bus.url('/nowhere'))
   expect((await bus.status()).refused).toEqual({ not_found: 1 })
   expect(await bus.stop()).toEqual({ code: 0, signal: null })
+})
+
+test('10.15 what an aggregate refuses is an answer of the bus, and has its status', async () => {
+  verifies('10.15-rpc')
+  const pools = [mcpPool('puppet', { id: 'one' }), { id: 'all', members: ['one'] }]
+  const bus = await startBus({ config: config(pools as never, {}, { default_pool: 'all' }), doors: ['http'] })
+  const called = async (method: string, params: object) => {
+    const { status, json } = await ask(bus.url('/rpc'), { body: { jsonrpc: '2.0', id: 7, method, params } })
+    return [status, json.id, json.error.data.reason]
+  }
+  expect(await called('tools/call', { name: 'nowhere' })).toEqual([404, 7, 'unknown_tool'])
+  expect(await called('tools/list', { cursor: 'none' })).toEqual([400, 7, 'bad_cursor'])
+  expect((await bus.status()).refused).toEqual({ unknown_tool: 1, bad_cursor: 1 })
 })
 
 test.each([
