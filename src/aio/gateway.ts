@@ -204,8 +204,10 @@ export class Gateway implements CallHost {
     const { id } = call.envelope
     if (answer !== undefined && id !== undefined && call.place.callId === NOT_PLACED)
       this.#port.reply(call.caller, { jsonrpc: '2.0', id, ...answer })
-    else if (answer !== undefined && id !== undefined)
-      this.#port.reply(call.caller, composeAnswer(id, answer, call.place, this.#agents.isStrict(call.caller)))
+    else if (answer !== undefined && id !== undefined) {
+      const message = composeAnswer(id, answer, call.place, this.#agents.isStrict(call.caller))
+      this.#port.reply(call.caller, message, call.place.traceId)
+    }
     if (call.worker !== null) this.#letGo(call.worker, call.place)
   }
 

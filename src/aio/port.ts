@@ -113,8 +113,8 @@ export interface GatewayPort {
   ): Conversation
   /** From now on answers of this client are handed on, or no longer (contract 13.18). */
   serve?(caller: Caller, isServing: boolean): void
-  /** One line to whoever asked; its `result` may be a `JsonText`. */
-  reply(caller: Caller, message: Record<string, unknown>): void
+  /** One line to whoever asked; its `result` may be a `JsonText`. `traceId`: of the call that it answers. */
+  reply(caller: Caller, message: Record<string, unknown>, traceId?: string): void
   /** Settles when the queue towards `caller` has room again; undefined: it has room now. */
   room?(caller: Caller): Promise<void> | undefined
   /** A request to a worker of the pool, with a bus-made id. */

@@ -46,8 +46,8 @@ export class Audit {
     return { method: line.text(FIELD.method)!, tool, sinceMs: this.#core.nowMs }
   }
 
-  #end({ deed, poolId, outcome }: Request, client: Client): void {
-    const { method, tool, sinceMs } = deed!
+  #end({ deed, poolId, outcome, observed }: Request, client: Client): void {
+    const { method, tool, sinceMs, traceId } = deed!
     const durationMs = this.#core.nowMs - sinceMs
     this.#core.actions.push({
       do: 'audit',
@@ -58,6 +58,8 @@ export class Audit {
       tool,
       outcome,
       durationMs,
+      ...(traceId === undefined ? {} : { traceId }),
+      ...(observed === 0 ? {} : { observed }),
     })
   }
 }

@@ -305,8 +305,8 @@ export class Bus {
   }
 
   /** The gateway answers; a worker that fills the queue of a client that does not read waits for it (contract 8.3). */
-  #reply(client: Client, { bytes, isFinal, id, source }: Extract<BusEvent, { type: 'client-reply' }>): void {
-    if (isFinal) this.#router.calls.settle(client, id)
+  #reply(client: Client, { bytes, isFinal, id, traceId, source }: Extract<BusEvent, { type: 'client-reply' }>): void {
+    if (isFinal) this.#router.calls.settle(client, id, traceId)
     this.#flow.sendLine(client, bytes)
     this.#holdBack(client, source)
     if (isFinal) this.#maybeFinish(client)

@@ -81,11 +81,12 @@ export class Calls {
   }
 
   /** A call of the client is answered or given up; one whose id may be respelled is known to the gateway by another. */
-  settle(client: Client, id: IdKey | undefined): void {
+  settle(client: Client, id: IdKey | undefined, traceId?: string): void {
     const { owed } = this.#board.core
     const request = id === undefined ? undefined : owed.find(client, id, isPlainCall)
     const call = request ?? oldestCall(client, (each) => each.isOdd || id === undefined)
     if (call === undefined) return
+    if (call.deed !== undefined && traceId !== undefined) call.deed.traceId = traceId
     owed.settle(call)
     client.endedCalls = ownSet(client.endedCalls).add(call.clientKey)
     if (client.endedCalls.size > FIXED.maxEndedCalls) forgetOldest(client.endedCalls)

@@ -51,6 +51,9 @@ export interface Deed {
   /** `ok`, `error`, or the reason of a refusal. */
   readonly outcome: string
   readonly durationMs: number
+  /** The trace it is in, where the gateway has said so; and under which number it was observed, where it was. */
+  readonly traceId?: string
+  readonly observed?: number
 }
 
 /** By which the journal knows a session. */
@@ -204,8 +207,9 @@ export type BusEvent =
       readonly client: ClientId
       readonly bytes: Buffer
       readonly isFinal: boolean
-      /** Of the request that a final reply answers. */
+      /** Of the request that a final reply answers, and the trace that it is in. */
       readonly id?: string | number
+      readonly traceId?: string
       readonly source?: WorkerGeneration
     }
   /** The client answers calls itself, or no longer: what it says in answer is handed on (contract 13.18). */

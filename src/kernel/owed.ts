@@ -67,7 +67,9 @@ export class Request {
   /** Its number in the observation of a traced pool; 0: nobody looks. */
   declare observed: number
   /** What it is told of as in the audit log, since when, and how it ended. */
-  declare deed: { readonly method: string; readonly tool: string | undefined; readonly sinceMs: number } | undefined
+  declare deed:
+    | { readonly method: string; readonly tool: string | undefined; readonly sinceMs: number; traceId?: string }
+    | undefined
   /** Where it counts, and since when; 0: it is not counted. */
   declare traffic: PoolTraffic | undefined
   declare sinceMs: number

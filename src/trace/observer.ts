@@ -77,6 +77,11 @@ export class TrafficObserver {
     ;(this.#takes[event.kind] as (event: Observed) => void)(event)
   }
 
+  /** Of a request that has begun and not ended. */
+  traceOf(request: number): string | undefined {
+    return this.#turns.get(request)?.traceId
+  }
+
   readonly #takes: Take = {
     opened: (event) => this.#open(event),
     answered: ({ request, line, body }) => this.#close(request, readAnswer(line, body), line.length),

@@ -3,6 +3,7 @@ import { chmodSync, readdirSync, readFileSync, renameSync, statSync } from 'node
 import { describe, expect, test } from 'vitest'
 import { digestOf, makeToken } from '../../src/access/token.ts'
 import { verifies } from '../conformance/verifies.ts'
+import { call, DONE, mcpPool, shakeHands } from '../interop/mcp-peers.ts'
 import { runBus, startBus, testWorkspace } from '../support/bus.ts'
 import { config, pool } from '../support/pools.ts'
 import { eventually } from '../support/waiting.ts'
@@ -20,6 +21,28 @@ function everythingIn(folder: string): string {
 }
 
 describe('9.23 audit lines', () => {
+  test('9.23 name the trace of what is traced: calls of agents, and requests to a pool', async () => {
+    verifies('9.23-events', '9.24-caller')
+    const house = await startHouse({
+      principals: { alice: {} },
+      pools: [pool('echo'), mcpPool('puppet', { trace: true })],
+      access: { audit: 'audit.log' },
+      more: { aio: {} },
+    })
+    const caller = await house.enter('alice')
+    await caller.ask({ jsonrpc: '2.0', id: 1, method: 'echo::hi', params: {} })
+    await caller.ask({ jsonrpc: '2.0', id: 2, method: 'echo::ho', params: {}, trace_id: 'mine' })
+    const user = await house.enter('alice', { pool: 'puppet' })
+    await shakeHands(user)
+    await user.ask(call(3, [DONE]))
+    const traceOf = async (method: string) => (await house.audited({ event: 'call', method })).trace_id
+    const listed = await house.bus.run(['trace', 'ls', '--caller', 'alice', '--json', '--control', house.bus.control])
+    const ids = [await traceOf('echo::hi'), await traceOf('echo::ho'), await traceOf('tools/call')]
+    expect(ids[1]).toBe('mine')
+    for (const id of ids) expect(listed.stdout).toContain(JSON.stringify(id))
+    expect((await house.audited({ event: 'open' })).trace_id).toBeNull()
+  })
+
   test('9.23 tell who came, what was done, denied and refused, and who went; and hold no secret', async () => {
     verifies('9.23-events', '9.26-nowhere', '9.25-written')
     const house = await startHouse({
@@ -43,9 +66,9 @@ describe('9.23 audit lines', () => {
       door: 'tcp',
     }
     expect(await house.audited({ event: 'open' })).toMatchObject({ ...who, outcome: 'ok', client: expect.any(Number) })
-    const call = await house.audited({ event: 'call', method: 'm' })
-    expect(call).toMatchObject({ ...who, pool: 'echo', outcome: 'ok', duration_ms: expect.any(Number) })
-    expect(call.peer).toMatch(/^127\.0\.0\.1:\d+$/)
+    const done = await house.audited({ event: 'call', method: 'm' })
+    expect(done).toMatchObject({ ...who, pool: 'echo', outcome: 'ok', duration_ms: expect.any(Number) })
+    expect(done.peer).toMatch(/^127\.0\.0\.1:\d+$/)
     expect(await house.audited({ event: 'call', tool: 'read_it' })).toMatchObject({ ...who, method: 'tools/call' })
     const denied = { ...who, tool: 'rm', outcome: 'denied', reason: 'not_allowed' }
     expect(await house.audited({ event: 'denied' })).toMatchObject(denied)

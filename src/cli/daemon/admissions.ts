@@ -243,11 +243,12 @@ export class Admissions implements Reception {
   }
 
   /** A message of a client has been answered or denied. */
-  done({ client, event, pool, method, tool, outcome, durationMs }: Extract<Action, { do: 'audit' }>): void {
+  done(deed: Extract<Action, { do: 'audit' }>, traceId: string | undefined): void {
+    const { client, event, pool, method, tool, outcome, durationMs } = deed
     const isPlain = outcome === 'ok' || outcome === 'error'
     const result = isPlain ? { outcome } : { outcome: event === 'denied' ? 'denied' : 'refused', reason: outcome }
     const about = aboutOf(this.#visitors.get(client))
-    this.#write({ event, client, ...about, pool, method, tool, ...result, durationMs })
+    this.#write({ event, client, ...about, pool, method, tool, ...result, durationMs, traceId })
   }
 
   acted({ name, subject, via }: Identity, method: string, outcome: string): void {

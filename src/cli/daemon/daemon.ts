@@ -70,6 +70,8 @@ export interface CallDesk {
   listChanged(pool: PoolId): void
   failCalls(): void
   observed(what: Observed): void
+  /** The trace of a request that was observed and has not been told to have ended. */
+  traceOf(observed: number): string | undefined
 }
 
 /** Who answers for pools that are made of others; see `aggregate-room.ts`. */
@@ -87,7 +89,7 @@ export interface AdmissionDesk {
   judge(client: ClientId, token: string | undefined): void
   admitted(client: ClientId, identity: Identity): void
   turnedAway(client: ClientId, reason: string): void
-  done(deed: Extract<Action, { do: 'audit' }>): void
+  done(deed: Extract<Action, { do: 'audit' }>, traceId: string | undefined): void
   closed(client: ClientId): void
 }
 
@@ -459,7 +461,7 @@ export class Daemon {
         return this.#admissions?.turnedAway(action.client, action.reason)
       case 'audit':
         logRequest(this.#options.log, action)
-        return this.#admissions?.done(action)
+        return this.#admissions?.done(action, this.#traceOf(action))
       case 'call':
         return this.#desk?.take(action)
       case 'cancel-call':
@@ -492,6 +494,10 @@ export class Daemon {
       case 'exchange-failed':
         return this.#exchangeOf(action.client)?.failed(action.error)
     }
+  }
+
+  #traceOf({ traceId, observed }: Extract<Action, { do: 'audit' }>): string | undefined {
+    return traceId ?? (observed === undefined ? undefined : this.#desk?.traceOf(observed))
   }
 
   /** What was buried, or never lived, leaves no link behind: isolated clients bring a worker each. */

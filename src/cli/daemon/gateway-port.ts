@@ -79,7 +79,7 @@ export class KernelPort implements GatewayPort {
     this.#introductions = new Introductions((pool, message) => this.#ask(pool, message))
   }
 
-  reply(caller: Caller, message: Message): void {
+  reply(caller: Caller, message: Message, traceId?: string): void {
     const text = this.#spell(caller.key, message)
     if (text === undefined) return
     const bytes = Buffer.from(`${text}\n`)
@@ -89,7 +89,8 @@ export class KernelPort implements GatewayPort {
       return
     }
     const isFinal = message['method'] === undefined
-    const answered = isFinal ? { id: message['id'] as string | number } : {}
+    const trace = traceId === undefined ? {} : { traceId }
+    const answered = isFinal ? { id: message['id'] as string | number, ...trace } : {}
     const client = Number(caller.key) as ClientId
     this.#daemon.apply({ type: 'client-reply', client, bytes, isFinal, ...answered, ...source })
   }

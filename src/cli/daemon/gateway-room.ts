@@ -180,6 +180,10 @@ export class GatewayRoom {
     this.#edges.guard('the trace store', () => this.#observer.take(what), undefined)
   }
 
+  traceOf(observed: number): string | undefined {
+    return this.#observer.traceOf(observed)
+  }
+
   /** The drain is over: whoever still waits is told. */
   failCalls(): void {
     this.#gateway.close().catch((error) => this.#edges.report('the gateway', error))
