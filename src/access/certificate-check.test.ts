@@ -67,6 +67,8 @@ it('9.27 a certificate for another host is told', async () => {
   const access = { file: 'f', oauth }
   expect(await said({}, { access, public_url: 'https://other.example.com' })).toEqual([expect.stringMatching(other)])
   expect(await said({}, { access, public_url: 'https://bus.example.com' })).toEqual([])
+  const twice = await said({ address: 'other.example.com:0' }, { access, public_url: 'https://other.example.com' })
+  expect(twice).toEqual([expect.stringMatching(/one for "other\.example\.com", which/)])
 })
 
 it.each<[string, Door, RegExp]>([

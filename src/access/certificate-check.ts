@@ -89,7 +89,7 @@ function hostsOf({ host, publicUrl: own }: TlsDoor & Pick<HttpDoor, 'publicUrl'>
   const door = ['0.0.0.0', '::'].includes(host) ? [] : [host]
   const publicUrl = own ?? config.publicUrl
   const url = publicUrl === undefined ? [] : [new URL(publicUrl).hostname.replace(/^\[|\]$/g, '')]
-  return [...door, ...url]
+  return [...new Set([...door, ...url])]
 }
 
 function hostFindings(certificate: X509Certificate, hosts: readonly string[], path: Path): Finding[] {
