@@ -64,6 +64,8 @@ export interface WebPort extends WebTally {
   open(entrance: MessageEntrance, admitted: Admitted, peer: string, listener: MessageListener): MessageClient
   /** A client that lives longer than a request was used with this credential: from now on it lives as long as that, and has come that way too. */
   renew(client: ClientId, admitted: Admitted): void
+  /** Whether the client may still use this pool: its rights may have become less (contract 9.10). */
+  mayUse(client: ClientId, pool: PoolId): boolean
   pool(id: PoolId): PoolFacts | undefined
   /** The pool of whoever names none: the only one, or the default, among those it may use. */
   poolOf(identity: Identity): PoolId | undefined

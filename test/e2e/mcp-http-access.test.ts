@@ -95,6 +95,23 @@ test('a session lives as long as the newest token that was shown for it', async 
   expect((await session.ask(PING, bearer(fresh))).status).toBe(200)
 })
 
+test('a session in a pool that was lost ends, but not before what was accepted is answered', async () => {
+  verifies('9.10-narrowed', '9.10-sessions-end')
+  const own = await startHouse({ principals: { ann: {} }, pools: [mcpPool('puppet')], doors: ['http'] })
+  const open = () => openSession(own.bus.url('/mcp/puppet'), { headers: bearer(own.tokens['ann']!) })
+  const [idle, busy] = [await open(), await open()]
+  const [idleGet, busyGet] = [await idle.listen(), await busy.listen()]
+  const slow = await busy.post(call(1, [PROGRESS], { progressToken: 1 }))
+  await slow.next()
+  await own.change((rows) => Object.assign(rows.get('ann')!, { pools: ['other'] }))
+  await idleGet.ended()
+  expect([busyGet.isEnded, slow.isEnded]).toEqual([false, false])
+  expect((await busy.ask(PING)).status).toBe(403)
+  await own.change((rows) => Object.assign(rows.get('ann')!, { pools: ['puppet'] }))
+  expect((await idle.ask(PING)).status).toBe(404)
+  expect((await busy.ask(PING)).status).toBe(200)
+})
+
 test('with the token of a session expires what it is owed, and the session', async () => {
   verifies('9.5-web')
   const own = await startHouse({ principals: { ann: {} }, pools: [mcpPool('puppet')], doors: ['http'] })

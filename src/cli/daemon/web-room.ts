@@ -273,6 +273,11 @@ export class WebRoom implements WebPort {
     return this.#options.busId
   }
 
+  mayUse(client: ClientId, pool: PoolId): boolean {
+    const rights = this.#options.daemon.rightsOf(client)
+    return rights === undefined || mayUsePool(rights, pool)
+  }
+
   pool(id: PoolId): PoolFacts | undefined {
     return this.#options.pools().find((pool) => pool.id === id)
   }

@@ -327,6 +327,11 @@ export class Session implements MessageListener {
     return nowMs - this.#usedAtMs >= idleMs
   }
 
+  /** Its pool is lost to its principal, and what was accepted is answered. */
+  isLostWith(pool: PoolId): boolean {
+    return this.#client !== undefined && this.#inFlight.size === 0 && !this.#port.mayUse(this.#client.id, pool)
+  }
+
   end(): void {
     if (this.#isOver) return
     this.#client?.leave()

@@ -107,7 +107,8 @@ export class Sessions {
   }
 
   #look(): void {
-    for (const { session } of [...this.#entries.values()]) if (session.isIdleFor(this.#idleMs)) session.end()
+    for (const { session, pool } of [...this.#entries.values()])
+      if (session.isIdleFor(this.#idleMs) || (pool !== undefined && session.isLostWith(pool))) session.end()
     if (this.#dormant.size === 0 || performance.now() - this.#startedAtMs < this.#idleMs) return
     for (const key of this.#dormant.keys()) this.#file?.remove(key)
     this.#dormant.clear()
