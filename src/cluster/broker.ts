@@ -204,7 +204,16 @@ function connectionOptions({ servers, credentials, tls, node }: BrokerOptions): 
 function authenticatorOf(credentials: string | undefined, username: string, password: string) {
   if (credentials !== undefined) return { authenticator: credsAuthenticator(Buffer.from(credentials)) }
   if (username === '') return {}
-  return { authenticator: usernamePasswordAuthenticator(decodeURIComponent(username), decodeURIComponent(password)) }
+  return { authenticator: usernamePasswordAuthenticator(decoded(username), decoded(password)) }
+}
+
+/** A percent sign that escapes nothing is one. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
 }
 
 function hostOf({ protocol, hostname, port, pathname }: URL): string {
@@ -223,9 +232,10 @@ export function showServers(servers: readonly string[]): string[] {
 /** The runtime may have no WebSocket of its own. */
 async function connectOverWeb(options: ConnectionOptions): Promise<NatsConnection> {
   const { WebSocket: Socket } = await import('ws')
-  const { tls } = options
+  // The library takes no files for these: a WebSocket of its own would not either.
+  const { tls, ...others } = options
   return wsconnect({
-    ...options,
+    ...others,
     wsFactory: async (url: string) => {
       const socket = new Socket(url, { perMessageDeflate: false, ...(tls ?? {}) })
       socket.binaryType = 'arraybuffer'
