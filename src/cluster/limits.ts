@@ -30,6 +30,10 @@ export const CLUSTER = {
   pingEveryMs: 1_000,
   pingIdleEveryMs: 10_000,
   maxNodes: 256,
+  /** Pools of all other nodes together that are imported: a hundred of each of a hundred. */
+  maxPlaces: 10_000,
+  /** Of its time a node spends at most this share with telling its kernel what others have. */
+  mostTellingShare: 0.2,
   maxAnnouncementBytes: 256 * 1024,
   maxOpeningBytes: 16 * 1024,
   maxReasonBytes: 1_024,

@@ -71,6 +71,8 @@ export class ClusterRoom implements ClusterPort {
   }
   #isJoined = false
   #isChangeDue = false
+  /** The kernel is told no sooner. */
+  #tellAgainMs = 0
   #desks = 0
   #shape = ''
 
@@ -470,11 +472,22 @@ export class ClusterRoom implements ClusterPort {
   changed(): void {
     if (this.#isChangeDue) return
     this.#isChangeDue = true
-    setImmediate(() => {
-      this.#isChangeDue = false
-      this.adopt(this.#own)
-      if (!this.#options.daemon.isShuttingDown) this.#options.changed()
-    })
+    const waitMs = this.#tellAgainMs - performance.now()
+    if (waitMs > 0) setTimeout(() => this.#tellChange(), waitMs).unref()
+    else setImmediate(() => this.#tellChange())
+  }
+
+  #tellChange(): void {
+    const beganMs = performance.now()
+    this.#isChangeDue = false
+    this.adopt(this.#own)
+    if (this.#places.size >= CLUSTER.maxPlaces)
+      this.log('warn', 'other nodes have more pools than this one imports: say which with "import"', {
+        imported: this.#places.size,
+      })
+    if (!this.#options.daemon.isShuttingDown) this.#options.changed()
+    const endedMs = performance.now()
+    this.#tellAgainMs = endedMs + (endedMs - beganMs) * (1 / CLUSTER.mostTellingShare - 1)
   }
 
   log(level: 'info' | 'warn' | 'error', text: string, about: Record<string, unknown>): void {

@@ -4,6 +4,7 @@
  */
 import type { AnnouncedPool } from '../../cluster/announcement.ts'
 import type { NodeStatus } from '../../cluster/cluster.ts'
+import { CLUSTER } from '../../cluster/limits.ts'
 import { agentIn, agentPool, placeName } from '../../cluster/names.ts'
 import type { Limits } from '../../kernel/limits.ts'
 import { matchesAny } from '../../kernel/rights.ts'
@@ -18,13 +19,14 @@ export interface Place {
   readonly refusal: Refusal | undefined
 }
 
-/** What can be had elsewhere, by the name `POOL@NODE`. */
+/** What can be had elsewhere, by the name `POOL@NODE`; beyond the bound whoever was there first has it. */
 export function placesOf(nodes: readonly NodeStatus[], imports: readonly string[]): Map<PoolId, Place> {
   const places = new Map<PoolId, Place>()
   for (const { node, state, pools, agents } of nodes) {
     if (state === 'incompatible') continue
     for (const announced of [...pools, ...agents.map(asPool)]) {
       if (!matchesAny(imports, nameOf(announced.id))) continue
+      if (places.size >= CLUSTER.maxPlaces) return places
       places.set(placeName(announced.id, node), {
         pool: announced.id,
         node,
