@@ -20,13 +20,14 @@ const POOL: AnnouncedPool = {
 
 function start() {
   const spokenTo = new Set<string>()
+  const told: string[] = []
   const port = {
     publish: (subject: string) => spokenTo.add(subject).size > 0,
     flushSoon: () => {},
     maxGuests: 10,
     opened: () => {},
     changed: () => {},
-    log: () => {},
+    log: (_level: string, text: string) => void told.push(text),
   }
   const options = { cluster: 'c', node: 'a', version: '1', run: 1, lostAfterMs: 2_000, chance: () => 0 }
   const cluster = new Cluster(options, port)
@@ -35,7 +36,7 @@ function start() {
     const word = { lowest: 1, highest: 1, version: '1', run: 9, number: 0, state: 'ready', agents: [] } as const
     cluster.receive(`bus.c.all.${node}`, writeAnnouncement({ ...word, pools: [{ ...POOL, streams }] }), nowMs)
   }
-  return { cluster, says, spokenTo }
+  return { cluster, says, spokenTo, told }
 }
 
 test('a newcomer counts until the node has it, however many words were under way', () => {
@@ -74,4 +75,13 @@ test('nothing is kept of a node that is not known any more, however many have be
   // Whoever is back goes on where it was.
   says('round0-1', 0, nowMs)
   expect(cluster.open('round0-1', Buffer.from('{}'), nowMs)).toBeDefined()
+})
+
+test('another node of this name is told of once, and counted each time', () => {
+  verifies('14.9-hostile')
+  const { cluster, says, told } = start()
+  for (let nowMs = 0; nowMs < 60_000; nowMs += 500) says('a', 0, nowMs)
+  expect(told.filter((text) => text.startsWith('another node of this name'))).toHaveLength(1)
+  expect(cluster.junk.get('a')).toBe(120)
+  expect(cluster.nodes(60_000)).toEqual([])
 })

@@ -94,6 +94,8 @@ export class Cluster {
   #isAnnouncementDue = false
   #words = 0
   #isTooMuch = false
+  /** The run of the other node of this name that was told of last. */
+  #namesake: number | undefined
   #maxMessageBytes: number = CLUSTER.maxMessageBytes
   #maxPayloadBytes: number = CLUSTER.maxAnnouncementBytes
 
@@ -221,10 +223,11 @@ export class Cluster {
     if (said?.say === 'who') return void (this.#isAnnouncementDue ||= to === this.node)
     if (said?.say === 'here' && said.announcement.run === this.#options.run) return
     this.#countJunk(this.node)
-    if (said?.say === 'here')
-      this.#port.log('error', 'another node of this name is in the cluster: give one of them another', {
-        node: this.node,
-      })
+    if (said?.say !== 'here' || said.announcement.run === this.#namesake) return
+    this.#namesake = said.announcement.run
+    this.#port.log('error', 'another node of this name is in the cluster: give one of them another', {
+      node: this.node,
+    })
   }
 
   #takeControl(from: string, message: Buffer, nowMs: number): void {

@@ -20,10 +20,16 @@ withNats(1, () => {
 test('without a nats-server it says how to get one', async () => {
   verifies('14.12-no-server')
   const workspace = testWorkspace()
-  const done = await runBus(['demo', '--cluster'], {
-    workspace,
-    env: { PATH: '/nowhere', NATS_SERVER: '/nowhere/nats-server' },
-  })
+  const env = { PATH: '/nowhere', NATS_SERVER: '/nowhere/nats-server' }
+  const done = await runBus(['demo', '--cluster'], { workspace, env })
   expect(done.code).toBe(1)
-  expect(done.stderr).toMatch(/nats-server cannot be started/)
+  expect(done.stderr).toMatch(/^stdio-bus: nats-server cannot be started/)
+  for (const way of ['apt install', 'brew install', 'winget install', 'docker run']) expect(done.stderr).toContain(way)
+  // A variable that is set to nothing names nothing: it is looked for, and there is one or none.
+  const unnamed = await runBus(['demo', '--cluster'], {
+    workspace,
+    env: { ...env, NATS_SERVER: '' },
+    timeoutMs: 18_000,
+  })
+  expect(unnamed.stderr).toMatch(/^$|^stdio-bus: there is no nats-server on this machine; one of these brings it:/)
 })

@@ -19,7 +19,7 @@ const MORE_PLACES = ['/usr/sbin', '/usr/local/sbin', '/opt/homebrew/bin']
 const WAIT_MS = 10_000
 const STEP_MS = 50
 
-const NO_SERVER = `there is no nats-server on this machine; one of these brings it:
+const HOW_TO_GET_ONE = `one of these brings it:
   apt install nats-server
   brew install nats-server
   winget install NATSAuthors.NATSServer
@@ -28,7 +28,7 @@ or name it: NATS_SERVER=/path/to/nats-server stdio-bus demo --cluster`
 
 export async function showCluster(folder: string): Promise<void> {
   const program = findServer()
-  if (program === undefined) throw new WorldFailure(NO_SERVER)
+  if (program === undefined) throw new WorldFailure(`there is no nats-server on this machine; ${HOW_TO_GET_ONE}`)
   const port = await freePort()
   const nats = spawn(program, ['-a', '127.0.0.1', '-p', String(port), '-js', '-sd', join(folder, 'nats')], {
     stdio: 'ignore',
@@ -86,7 +86,7 @@ async function until(bus: DemoBus, what: string, isSo: (status: ClusterStatus) =
 
 function findServer(): string | undefined {
   const named = process.env['NATS_SERVER']
-  if (named !== undefined) return named
+  if (named !== undefined && named !== '') return named
   const places = [...(process.env['PATH'] ?? '').split(delimiter), ...MORE_PLACES]
   const name = process.platform === 'win32' ? 'nats-server.exe' : 'nats-server'
   return places.map((place) => join(place, name)).find(isProgram)
@@ -111,7 +111,9 @@ async function freePort(): Promise<number> {
 
 async function untilListening(nats: ChildProcess, port: number): Promise<void> {
   const failed = new Promise<never>((_resolve, reject) => {
-    nats.once('error', (cause) => reject(new WorldFailure(`nats-server cannot be started: ${cause.message}`)))
+    nats.once('error', ({ message }) =>
+      reject(new WorldFailure(`nats-server cannot be started: ${message}; ${HOW_TO_GET_ONE}`)),
+    )
     nats.once('exit', () => reject(new WorldFailure('nats-server has ended at once')))
   })
   failed.catch(() => {})
