@@ -75,7 +75,7 @@ describe('a member', () => {
   test('that has very long words is told of within 64 KiB', async () => {
     verifies('13.13-find')
     const bus = await startBus({
-      config: aggregateOf([member({ name: 'big', generate: 'long' })], { mode: 'search' }, LONG),
+      config: aggregateOf([member({ name: 'big', generate: 'long' })], { mode: 'search', list_wait_ms: 20_000 }, LONG),
     })
     const client = await guest(bus)
     const { structuredContent, content } = (await callTool(client, 'find_tools', { query: '', limit: 25 })).result
