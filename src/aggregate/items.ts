@@ -8,14 +8,16 @@ import { elementsOf, hasKey, type Member, memberOf, membersOf, type Span } from 
 import { OPEN_OBJECT } from '../wire/json-text.ts'
 import { isNestedTooDeep } from '../wire/nesting.ts'
 import { type Edit, editBytes, insertInto } from '../wire/splice.ts'
+import { mended } from './sound-fields.ts'
 
 export interface Item {
   /** Its own name. */
   readonly name: string
   /** Of a resource its URI, of a template the template; else undefined. */
   readonly uri: string | undefined
-  /** As the member spelled it. */
+  /** As the member spelled it, if hosts can read all of it. */
   readonly raw: Buffer
+  readonly isMended: boolean
 }
 
 export interface Page {
@@ -23,6 +25,8 @@ export interface Page {
   readonly nextCursor: string | undefined
   /** Entries that are none. */
   readonly odd: number
+  /** Entries of which no host could read all. */
+  readonly mended: number
 }
 
 export const POOL_KEY = 'stdio-bus/pool'
@@ -42,27 +46,31 @@ export function readPage(line: Buffer, result: Span, { key, uriKey, most }: Page
   if (list === undefined || line[list.start] !== OPEN_ARRAY) return undefined
   const items: Item[] = []
   let odd = 0
+  let mendedCount = 0
   for (const { start, end } of elementsOf(line, list.start, list.end)) {
     if (items.length + odd >= most) break
-    const item = readItem(Buffer.from(line.subarray(start, end)), uriKey)
+    const item = readItem(Buffer.from(line.subarray(start, end)), key, uriKey)
     if (item === undefined) odd++
     else items.push(item)
+    if (item?.isMended) mendedCount++
   }
   const cursor = memberOf(line, result.start, result.end, 'nextCursor')
   const next: unknown = cursor === undefined ? undefined : JSON.parse(line.utf8Slice(cursor.start, cursor.end))
-  return { items, nextCursor: typeof next === 'string' ? next : undefined, odd }
+  return { items, nextCursor: typeof next === 'string' ? next : undefined, odd, mended: mendedCount }
 }
 
 const OPEN_ARRAY = 0x5b
 
-function readItem(raw: Buffer, uriKey: string | undefined): Item | undefined {
+function readItem(raw: Buffer, list: string, uriKey: string | undefined): Item | undefined {
   if (raw[0] !== OPEN_OBJECT || isNestedTooDeep(raw)) return undefined
   const fields = fieldsOf(raw)
   const { name } = fields
   const uri = uriKey === undefined ? undefined : fields[uriKey]
   if (typeof name !== 'string' || (uriKey !== undefined && typeof uri !== 'string')) return undefined
   if (name === '' && uriKey === undefined) return undefined
-  return { name, uri: uri as string | undefined, raw: withoutDoubles(raw, fields) }
+  const readable = mended(list, fields)
+  const text = readable === undefined ? withoutDoubles(raw, fields) : Buffer.from(JSON.stringify(cleaned(readable)))
+  return { name, uri: uri as string | undefined, raw: text, isMended: readable !== undefined }
 }
 
 export function fieldsOf(raw: Buffer): Fields {

@@ -240,6 +240,7 @@ export class MemberList {
       const page = answer.result === undefined ? undefined : readPage(answer.line, answer.result, format)
       if (page === undefined) return this.#cut(kind, items, 'it answered with something that is no list')
       if (page.odd > 0) this.#cut(kind, items, `${page.odd} entries have no name, or are nested too deep`)
+      if (page.mended > 0) this.#cut(kind, items, `${page.mended} entries have fields that hosts cannot read`)
       bytes += answer.line.length
       for (const item of page.items) items.push(item)
       const isRepeated = page.nextCursor !== undefined && page.nextCursor === cursor

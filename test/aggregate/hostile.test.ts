@@ -1,6 +1,7 @@
 /** Members and clients of an aggregate that mean no good (contract 13.6 to 13.13): whatever they say, everybody else is served. */
 import { describe, expect, test } from 'vitest'
 import { verifies } from '../conformance/verifies.ts'
+import { join } from '../interop/sdk-guests.ts'
 import { startBus } from '../support/bus.ts'
 import { sharedBus } from '../support/shared-bus.ts'
 import { eventually, sleep } from '../support/waiting.ts'
@@ -71,6 +72,53 @@ describe('a member', () => {
     await eventually('the prompt', async () => (await ask(client, 'prompts/list')).result.prompts.length === 1)
     expect((await ask(client, 'prompts/get', { name: 'm_p' })).result.description).toBe('m:p')
   })
+
+  test.each(['v1', 'v2 modern'] as const)(
+    'whose items no host can read costs a host, %s, nothing of the others',
+    async (era) => {
+      verifies('13.8-bounds')
+      const inputSchema = { type: 'object', properties: { path: { type: 'string' } }, required: ['path'] }
+      const odd = member({
+        name: 'odd',
+        tools: [
+          { name: 'bare' },
+          {
+            name: 'null',
+            title: null,
+            description: 5,
+            inputSchema: null,
+            outputSchema: [],
+            annotations: 'x',
+            icons: {},
+          },
+          { name: 'half', inputSchema: { ...inputSchema, type: 'array' }, annotations: { readOnlyHint: 'yes' } },
+          { name: 'part', inputSchema: { properties: { path: 5 } }, execution: { taskSupport: 'perhaps' }, _meta: 5 },
+          { name: 'whole', title: 'Whole', inputSchema, annotations: { readOnlyHint: true }, own: null },
+        ],
+        prompts: [{ name: 'p', arguments: [{ name: 5 }], description: {} }],
+        resources: [{ uri: 'odd://r', name: 'r', mimeType: 5, size: 'big', annotations: { priority: 7 } }],
+        templates: [{ uriTemplate: 'odd://{x}', name: 't', description: [] }],
+      })
+      const bus = await startBus({ config: aggregateOf([odd, good]) })
+      const { client } = await join(bus, era, {}, 'all')
+      const { tools: listed } = await client.listTools()
+      expect(listed.map(({ name }: { name: string }) => name)).toEqual([
+        'odd_bare',
+        'odd_null',
+        'odd_half',
+        'odd_part',
+        'odd_whole',
+        'good_where',
+      ])
+      expect(listed[2]).toMatchObject({ inputSchema, title: 'half' })
+      expect(listed[4]).toMatchObject({ inputSchema, title: 'Whole', annotations: { readOnlyHint: true } })
+      expect((await client.listPrompts()).prompts).toHaveLength(1)
+      expect((await client.listResources()).resources).toMatchObject([{ uri: 'odd://r', name: 'r' }])
+      expect((await client.listResourceTemplates()).resourceTemplates).toHaveLength(1)
+      expect((await client.callTool({ name: 'odd_null', arguments: {} })).content[0].text).toBe('odd:null')
+      expect(bus.log.text).toContain('4 entries have fields that hosts cannot read')
+    },
+  )
 
   test('that has very long words is told of within 64 KiB', async () => {
     verifies('13.13-find')
