@@ -65,7 +65,9 @@ export class Observation {
   /** The request has been recorded and its line is about to be sent. */
   opened(request: Request, client: Client, worker: Worker, message: Envelope): void {
     const { dialect, row } = request
-    if (dialect === undefined || client.isExchange) return
+    const asker = client.behalf ?? client
+    // What the bus asks for itself nobody has called.
+    if (dialect === undefined || client.isExchange || (client.isDelegate && asker === client)) return
     // Of a protocol with sessions the turns are traced, of others every request.
     if (dialect.table.hasSessions && !row?.isTurn) return
     const id = message.key(FIELD.id)!
@@ -74,8 +76,8 @@ export class Observation {
     this.#tell({
       kind: 'opened',
       request: request.observed,
-      client: client.id,
-      principal: client.principal,
+      client: asker.id,
+      principal: asker.principal,
       ...processOf(worker),
       pool: worker.pool.spec.id,
       protocol: dialect.table.protocol,

@@ -374,6 +374,29 @@ test('rules of a principal are tried on both names, for lists and for calls', as
   expect(heardBy(bus, 'git').some(({ params }) => params?.name === 'push')).toBe(false)
 })
 
+test('calls at traced members are of the client that made them, and what the bus lists for itself is no call of anybody', async () => {
+  verifies('13.20-caller')
+  const seen = ['old', 'new'].map((name) =>
+    member({ name, era: name === 'new' ? 'modern' : 'legacy', tools: tools('where') }, { trace: true }),
+  )
+  const access = { anonymous: { pools: ['*'] } }
+  const more = { access, aio: { store: { path: 'traces.db' } } }
+  const bus = await startBus({ config: aggregateOf(seen, {}, more), doors: ['unix', 'tcp'] })
+  const client = await guest({ connect: () => bus.connect('tcp') } as typeof bus)
+  await toolNames(client)
+  for (const name of ['old_where', 'new_where']) expect((await callTool(client, name)).result).toBeDefined()
+  const local = await bus.connect('unix')
+  const bySelf = await local.ask({ id: 1, method: 'bus::traces.list', params: {} })
+  expect(bySelf.result.traces.map((trace: Message) => [trace.agent, trace.method])).toEqual([
+    ['new', 'tools/call'],
+    ['old', 'tools/call'],
+  ])
+  for (const { trace_id } of bySelf.result.traces) {
+    const { result } = await local.ask({ id: 2, method: 'bus::traces.get', params: { trace_id } })
+    expect(result.calls[0].caller).toMatchObject({ kind: 'client', principal: 'anonymous' })
+  }
+})
+
 test('a client that does not read holds up its member and nobody else, and loses nothing', async () => {
   const big = member({ name: 'big', tools: tools('raw') })
   const bus = await startBus({ config: aggregateOf([big], {}, { limits: { max_output_queue: 65_536 } }) })
