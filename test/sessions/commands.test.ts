@@ -121,6 +121,20 @@ test('a pipe leaves questions to others', async () => {
   expect(done.stderr).toContain('the agent asks (session/request_permission); this is left to others')
 })
 
+test('a pipe leaves the drive to an editor that is there when the agent asks, and takes it for the next prompt', async () => {
+  verifies('12.21-pipe')
+  const bus = await start()
+  const [editor] = await initialised(bus, 1)
+  const session = await editor!.newSession()
+  const done = await piped(bus, ['attach', session], 'permission\necho two\npermission\ndrip 3\n')
+  expect(done).toMatchObject({
+    code: 0,
+    stdout: 'permission: selected yes\ntwo\npermission: selected yes\n0 1 2 \n',
+  })
+  expect(editor!.asked).toHaveLength(2)
+  expect(editor!.shown(session)).toContain('permission: selected yes')
+})
+
 test('a terminal: what was said, then a line is a prompt, choices are numbered, Ctrl-C cancels, Ctrl-D leaves', async () => {
   verifies('12.21-terminal')
   const bus = await start()
@@ -143,16 +157,45 @@ test('a terminal: what was said, then a line is a prompt, choices are numbered, 
   await shows('1 to ')
   child.stdin.write('1\r')
   await shows('permission: selected yes')
+  child.stdin.write('permission\r')
+  await eventually('the second question', () => shown.split('1 to ').length > 2 || undefined)
+  // Whoever stops the turn refuses what it was asked.
+  child.stdin.write('\u0003')
+  await shows('the turn has ended: cancelled')
   child.stdin.write('drip 100000\r')
   await shows('5 6 7')
   child.stdin.write('\u0003')
-  await shows('cancelling')
+  await eventually('the second cancel', () => shown.split('cancelling').length > 2 || undefined)
   const heard = () => heardByAgents(bus).some(({ method }) => method === 'session/cancel') || undefined
   await eventually('the agent to be told', heard)
   child.stdin.write('\u0004')
   expect(await ended).toBe(0)
   expect(shown).not.toContain('refused')
   expect((await bus.run(['sessions', 'ls', '--json'])).stdout).toContain('"detached"')
+})
+
+test('a terminal puts one question after the other', async () => {
+  verifies('12.21-terminal')
+  const bus = await start()
+  const [editor] = await initialised(bus, 1, () => new Promise(() => {}))
+  const session = await editor!.newSession()
+  const turns = [editor!.prompt(session, 'permission'), editor!.prompt(session, 'permission')]
+  await eventually('both questions', () => editor!.asked.length === 2 || undefined)
+  const [command, first] = busCommand()
+  const words = [command, ...first, 'attach', session].map((word) => `'${word}'`).join(' ')
+  const child = spawn('script', ['-qec', words, '/dev/null'], {
+    env: { ...busEnv(bus.workspace), TERM: 'xterm', NO_COLOR: '1' },
+    cwd: bus.workspace.folder,
+  })
+  let shown = ''
+  child.stdout.on('data', (chunk) => (shown += chunk))
+  for (const count of [1, 2]) {
+    await eventually(`question ${count}`, () => shown.split('? do it').length > count || undefined)
+    child.stdin.write('1\r')
+  }
+  expect(await Promise.all(turns)).toEqual(['end_turn', 'end_turn'])
+  child.stdin.write('\u0004')
+  await new Promise((resolve) => child.once('close', resolve))
 })
 
 test('a bus that keeps no sessions says so', async () => {

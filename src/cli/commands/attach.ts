@@ -1,7 +1,8 @@
 /** `stdio-bus attach`: take part in a session that runs in the bus, or look on, from a terminal or a pipe. */
 import type { Command } from 'commander'
 import { addReachOptions, type ReachOptions } from '../reach.ts'
-import { attachPipe, attachTerminal } from '../sessions/attach.ts'
+import { attachTerminal } from '../sessions/attach.ts'
+import { attachPipe } from '../sessions/attach-pipe.ts'
 import { BusLine } from '../sessions/bus-line.ts'
 import { findSession } from '../sessions/known-sessions.ts'
 

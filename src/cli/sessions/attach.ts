@@ -1,8 +1,6 @@
 /**
- * Takes part in a session from a terminal or a pipe (contract 12.21).
- *
- * In a terminal a line is a prompt, a number answers a question, Ctrl-C cancels the turn, Ctrl-D leaves; the session goes
- * on. In a pipe every line is a prompt, only the agent's words go out, and questions are left to others.
+ * Takes part in a session from a terminal (contract 12.21): a line is a prompt, a number answers a question, Ctrl-C cancels
+ * the turn, Ctrl-D leaves; the session goes on.
  */
 import { createInterface, type Interface } from 'node:readline'
 import { printable } from '../../wire/printable.ts'
@@ -19,6 +17,7 @@ const ERASE_LINE = '\r\x1b[K'
 
 interface Choice {
   readonly id: string | number
+  readonly title: string
   readonly options: readonly { readonly optionId: string; readonly name: string }[]
 }
 
@@ -38,7 +37,8 @@ class TerminalSession {
   #isPrompting = false
   #isRunning = false
   #hasLeft = false
-  #choice: Choice | undefined
+  /** What the agent asks, the oldest first: that one is on the screen. */
+  #choices: readonly Choice[] = []
   #leave: (code: number) => void = () => {}
 
   constructor(line: BusLine, row: SessionRow, role: 'drive' | 'observe') {
@@ -86,7 +86,8 @@ class TerminalSession {
 
   async #enter(text: string): Promise<void> {
     this.#isPrompting = false
-    if (this.#choice !== undefined) return this.#answer(this.#choice, text)
+    const [choice] = this.#choices
+    if (choice !== undefined) return this.#answer(choice, text)
     if (text.trim() === '') return this.#prompt()
     if (this.#role === 'observe') return this.#screen.note('you only look on: attach without --observe to take part')
     this.#isRunning = true
@@ -106,14 +107,24 @@ class TerminalSession {
       this.#write(`a number from 1 to ${options.length}: `)
       return
     }
-    this.#choice = undefined
     void this.#line.say({ id, result: { outcome: { outcome: 'selected', optionId: chosen.optionId } } })
+    this.#drop(id)
+  }
+
+  /** It is asked no more: the next one is shown. */
+  #drop(id: unknown): void {
+    const [before] = this.#choices
+    this.#choices = this.#choices.filter((choice) => choice.id !== id)
+    const [next] = this.#choices
+    if (next !== undefined && next !== before) this.#showChoice(next)
   }
 
   #interrupt(): void {
     if (this.#role === 'observe') return this.#leave(0)
     if (!this.#isRunning) return this.#screen.note('nothing is under way; Ctrl-D leaves, and the session goes on')
     void this.#line.say({ method: 'session/cancel', params: { sessionId: this.#row.session } })
+    for (const { id } of this.#choices) void this.#line.say({ id, result: { outcome: { outcome: 'cancelled' } } })
+    this.#choices = []
     this.#screen.note('cancelling')
   }
 
@@ -121,8 +132,8 @@ class TerminalSession {
     const { id, method, params } = message
     if (method === PERMISSION && id !== undefined) return this.#put(id, params)
     if (method === CANCEL) {
-      if (this.#choice?.id === params?.requestId) this.#choice = undefined
-      return this.#screen.note('somebody else answers')
+      this.#screen.note('somebody else answers, or nobody need')
+      return this.#drop(params?.requestId)
     }
     if (id !== undefined) return void this.#line.say({ id, error: { code: -32601, message: 'not here' } })
     if (!this.#transcript.take(message)) return
@@ -138,15 +149,20 @@ class TerminalSession {
   /** Numbered choices; the next line is the answer. */
   #put(id: string | number, params: Message['params']): void {
     const options: Choice['options'] = Array.isArray(params?.options) ? params.options : []
-    const title = printable(String(params?.toolCall?.title ?? 'something'))
-    this.#screen.note(`? ${title}`)
-    for (const [index, { name }] of options.entries()) this.#write(`  ${index + 1}  ${printable(String(name))}\n`)
-    this.#choice = { id, options }
+    const choice = { id, title: String(params?.toolCall?.title ?? 'something'), options }
+    this.#choices = [...this.#choices, choice]
+    if (this.#choices.length === 1) this.#showChoice(choice)
+  }
+
+  #showChoice({ title, options }: Choice): void {
+    this.#screen.note(`? ${printable(title)}`)
+    for (const [index, option] of options.entries())
+      this.#write(`  ${index + 1}  ${printable(String(option?.name ?? option?.optionId))}\n`)
     this.#write(`1 to ${options.length}: `)
   }
 
   #prompt(): void {
-    if (this.#isRunning || this.#role === 'observe' || this.#choice !== undefined || this.#isPrompting) return
+    if (this.#isRunning || this.#role === 'observe' || this.#choices.length > 0 || this.#isPrompting) return
     this.#screen.endLine()
     this.#input.prompt(true)
     this.#isPrompting = true
@@ -161,54 +177,4 @@ class TerminalSession {
     this.#input.prompt(true)
     this.#isPrompting = true
   }
-}
-
-/** Every input line is a prompt, one after the other; only the agent's words go to stdout. */
-export async function attachPipe(line: BusLine, row: SessionRow, role: 'drive' | 'observe'): Promise<number> {
-  let end: () => void = () => {}
-  const over = new Promise<void>((resolve) => {
-    end = resolve
-  })
-  const speech = new Speech()
-  line.onMessage = ({ id, method, params }) => {
-    if (id !== undefined && method !== undefined)
-      return void process.stderr.write(`stdio-bus: the agent asks (${printable(method)}); this is left to others\n`)
-    if (method === EVENT && (params.kind === 'ended' || params.kind === 'lost')) end()
-    if (method === 'session/update') speech.say(spokenIn(params.update))
-  }
-  await line.ask('bus::sessions.attach', { session: row.session, pool: row.pool, role })
-  const ended = Promise.race([over, line.ended])
-  if (role === 'observe') await ended
-  else await Promise.race([promptAll(line, row, speech), ended])
-  speech.end()
-  return 0
-}
-
-async function promptAll(line: BusLine, { session }: SessionRow, speech: Speech): Promise<void> {
-  for await (const text of createInterface({ input: process.stdin })) {
-    if (text.trim() === '') continue
-    await line.ask('session/prompt', { sessionId: session, prompt: [{ type: 'text', text }] })
-    speech.end()
-  }
-}
-
-/** The agent's words on stdout; what it says in one turn ends with a line. */
-class Speech {
-  #isOpen = false
-
-  say(text: string): void {
-    if (text === '') return
-    process.stdout.write(clean(text))
-    this.#isOpen = !text.endsWith('\n')
-  }
-
-  end(): void {
-    if (this.#isOpen) process.stdout.write('\n')
-    this.#isOpen = false
-  }
-}
-
-function spokenIn(update: { sessionUpdate?: unknown; content?: { type?: unknown; text?: unknown } }): string {
-  if (update?.sessionUpdate !== 'agent_message_chunk') return ''
-  return typeof update.content?.text === 'string' ? update.content.text : ''
 }

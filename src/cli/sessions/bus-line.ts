@@ -55,10 +55,19 @@ export class BusLine {
     return new BusLine(connection, address)
   }
 
-  /** Fails with what the bus answers. */
-  async ask(method: string, params: object = {}): Promise<NonNullable<Message['result']>> {
+  /** Fails with what the bus answers; `onAnswer` is told before anything that comes behind the answer. */
+  async ask(
+    method: string,
+    params: object = {},
+    onAnswer: (answer: Message) => void = () => {},
+  ): Promise<NonNullable<Message['result']>> {
     const id = ++this.#asked
-    const answered = new Promise<Message>((resolve) => this.#waiting.set(id, resolve))
+    const answered = new Promise<Message>((resolve) =>
+      this.#waiting.set(id, (answer) => {
+        onAnswer(answer)
+        resolve(answer)
+      }),
+    )
     await this.say({ id, method, params })
     const lost = { message: `the bus at ${showAddress(this.#address)} has gone`, code: 0 }
     const { result, error } = await Promise.race([answered, this.ended.then((): Message => ({ error: lost }))])
