@@ -174,6 +174,19 @@ test('a terminal: what was said, then a line is a prompt, choices are numbered, 
   expect((await bus.run(['sessions', 'ls', '--json'])).stdout).toContain('"detached"')
 })
 
+test('a pipe to a session whose agent has gone: refused in one line, and nothing to look on', async () => {
+  verifies('12.21-pipe')
+  const bus = await start()
+  const session = await left(bus, 'die')
+  await eventually('its end', async () =>
+    (await bus.run(['sessions', 'show', session])).stdout.includes('stored') ? true : undefined,
+  )
+  const refused = await piped(bus, ['attach', session], 'go on\n')
+  expect(refused).toMatchObject({ code: 1, stdout: '' })
+  expect(refused.stderr).toMatch(/^stdio-bus: The worker of this session has ended.*\n$/)
+  expect(await piped(bus, ['attach', session, '--observe'], '')).toMatchObject({ code: 0, stderr: '' })
+})
+
 test('a terminal puts one question after the other', async () => {
   verifies('12.21-terminal')
   const bus = await start()

@@ -3,7 +3,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander'
 import { Screen } from '../chat/screen.ts'
 import { addReachOptions, type ReachOptions } from '../reach.ts'
 import { BusLine, type Message } from '../sessions/bus-line.ts'
-import { findSession, listSessions, type SessionRow, type Wish } from '../sessions/known-sessions.ts'
+import { findSession, isLive, listSessions, type Wish } from '../sessions/known-sessions.ts'
 import { type Drawing, renderSession, renderSessions } from '../sessions/render.ts'
 import { EVENT, Transcript } from '../sessions/transcript.ts'
 
@@ -84,10 +84,6 @@ async function tail(line: BusLine, session: string, { pool, from, json }: TailOp
   await line.ask('bus::sessions.attach', { session: row.session, pool: row.pool, role: 'observe', from: first })
   if (!isLive(row) && first > row.seq) return
   await Promise.race([over, line.ended])
-}
-
-function isLive({ state }: SessionRow): boolean {
-  return state === 'attached' || state === 'detached'
 }
 
 function textReader(first: number): (message: Message) => number {

@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline'
 import { printable } from '../../wire/printable.ts'
 import { clean } from '../chat/clean.ts'
 import type { BusLine, Message } from './bus-line.ts'
-import { findSession, type SessionRow } from './known-sessions.ts'
+import { findSession, isLive, type SessionRow } from './known-sessions.ts'
 import { EVENT } from './transcript.ts'
 
 type Role = 'drive' | 'observe'
@@ -18,7 +18,8 @@ export async function attachPipe(line: BusLine, row: SessionRow, role: Role): Pr
   const session = new PipeSession(line, row)
   const ended = Promise.race([session.over, line.ended])
   await session.attach(role)
-  if (role === 'observe') await ended
+  // Of one that has ended nothing more is to come.
+  if (role === 'observe') await (isLive(row) ? ended : undefined)
   else await Promise.race([session.promptAll(), ended])
   session.speech.end()
   return 0

@@ -22,6 +22,7 @@ export interface Message {
 /** The bus has refused something; the message is its own. */
 export class Refused extends ControlFailure {
   readonly reason: string | undefined
+  readonly exitCode = 1
 
   constructor({ message, data }: NonNullable<Message['error']>) {
     super(message, data)

@@ -49,6 +49,11 @@ export async function listSessions(line: BusLine, { pool, state, all }: Wish): P
   return sessions
 }
 
+/** Something may still be said in it. */
+export function isLive({ state }: SessionRow): boolean {
+  return state === 'attached' || state === 'detached'
+}
+
 /** The session with this id, or the only one whose id begins so. */
 export async function findSession(line: BusLine, beginning: string, pool?: string): Promise<SessionRow> {
   const all = await listSessions(line, { pool, all: true })
