@@ -1,10 +1,13 @@
 /** The configuration as the program knows it: resolved, absolute, in milliseconds and bytes. Types only. */
 import type { Rights } from '../kernel/rights.ts'
 import type { BusSpec, PoolId } from '../kernel/vocabulary.ts'
+import type { Source } from './source.ts'
 
 export interface BusConfig {
   /** Absolute path of the file it came from. */
   readonly file: string
+  /** What that file said when it was read. */
+  readonly source: Source
   readonly bus: BusSpec
   /** Of the pools that have workers. */
   readonly launches: ReadonlyMap<PoolId, Launch>

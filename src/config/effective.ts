@@ -1,5 +1,6 @@
 /**
- * The values that hold, one by one, and where each comes from: a line of the file, or a default (contract 15.14).
+ * The values that hold, one by one, and where each comes from: a line of the file, the environment by way of one, a flag of the
+ * command line, or a default (contract 15.14).
  *
  * No secret is among them: what an environment, headers or a token are given literally is masked, and `${NAME}` stays a name.
  */
@@ -11,7 +12,7 @@ import type { Source } from './source.ts'
 export interface EffectiveValue {
   readonly path: string
   readonly value: unknown
-  /** `FILE:LINE`, or `default`. */
+  /** `FILE:LINE`, `FILE:LINE (environment)`, `flag`, or `default`. */
   readonly origin: string
 }
 
@@ -19,15 +20,24 @@ const SECRET_MAPS = new Set<string | number>(['env', 'headers'])
 const SECRETS = new Set<string | number>(['token'])
 const MASK = '(masked)'
 
-/** Nothing where the file has mistakes. */
-export function effectiveValues(source: Source): readonly EffectiveValue[] {
+/** Nothing where the file has mistakes. `flags`: keys of the file that the command line has replaced, whole. */
+export function effectiveValues(
+  source: Source,
+  flags: Readonly<Record<string, unknown>> = {},
+): readonly EffectiveValue[] {
   const parsed = configFile.safeParse(source.value)
   if (!parsed.success) return []
-  return leavesOf(withLimits(parsed.data), []).map(({ path, value }) => ({
+  return leavesOf({ ...withLimits(parsed.data), ...flags }, []).map(({ path, value }) => ({
     path: showPath(path),
     value: isSecret(path) ? masked(value) : value,
-    origin: isIn(source.value, path) ? `${source.file}:${lineOf(source, path)}` : 'default',
+    origin: Object.hasOwn(flags, path[0]!) ? 'flag' : originOf(source, path, value),
   }))
+}
+
+function originOf(source: Source, path: Path, value: unknown): string {
+  if (!isIn(source.value, path)) return 'default'
+  const place = `${source.file}:${lineOf(source, path)}`
+  return isReference(value) ? `${place} (environment)` : place
 }
 
 /** The defaults of limits are the kernel's, and not in the schema. */
@@ -49,7 +59,11 @@ function isSecret(path: Path): boolean {
 
 /** A reference is no secret. */
 function masked(value: unknown): unknown {
-  return typeof value === 'string' && /^(?:\$\{\w+\})+$/.test(value) ? value : MASK
+  return isReference(value) ? value : MASK
+}
+
+function isReference(value: unknown): boolean {
+  return typeof value === 'string' && /^(?:\$\{\w+\})+$/.test(value)
 }
 
 function isIn(value: unknown, path: Path): boolean {

@@ -66,7 +66,7 @@ export function parseConfig(file: string, text: string, options: ReadOptions = {
   const broken = checkRules(source.value, { places, environment })
   const problems = [...source.problems, ...withoutEchoes([...wrong, ...broken]).map(source.place)]
   const meant = parsed.success ? parsed.data : draftOf(source.value, wrong)
-  const read = meant && { source, config: translate(meant, { file: absolute, places, environment }) }
+  const read = meant && { source, config: { ...translate(meant, { file: absolute, places, environment }), source } }
   if (problems.length === 0 && read !== undefined) return { ok: true, ...read }
   return { ok: false, problems: problems.sort(byPlace), ...(read === undefined ? {} : { draft: read }) }
 }

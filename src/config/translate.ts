@@ -46,7 +46,7 @@ export interface TranslateContext {
   readonly environment: Environment
 }
 
-export function translate(file: ConfigFile, context: TranslateContext): BusConfig {
+export function translate(file: ConfigFile, context: TranslateContext): Omit<BusConfig, 'source'> {
   const registry = translateRegistry(file.registry, context)
   const withWorkers = file.pools.filter(({ members }) => members === undefined)
   const launches = new Map(withWorkers.map((entry) => [entry.id, translateLaunch(entry, context)]))

@@ -1,5 +1,6 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: the file itself spells its references so
 /** The API as others use it: strangers, forged writes, bearers, roles, lists, bounds, files of the page (contract 15.1 to 15.5, 15.16 to 15.18, 15.21). */
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { verifies } from '../conformance/verifies.ts'
 import { startBus } from '../support/bus.ts'
@@ -131,6 +132,8 @@ test('15.5 a user has its own; what an admin does is in the audit log', async ()
   expect((await bob.get('pools')).json.items.map(({ id }: { id: string }) => id)).toEqual(['echo'])
   expect((await bob.get('sessions')).status).toBe(200)
   const ann = visit('ann')
+  for (const odd of ['0x0', '%20', '0e0', '-0'])
+    expect((await ann.post(`workers/echo/${odd}/restart`)).status, odd).toBe(404)
   await ann.post('workers/echo/0/restart')
   await ann.delete('access/eve')
   expect((await ann.delete('access/eve')).status).toBe(404)
@@ -139,6 +142,50 @@ test('15.5 a user has its own; what an admin does is in the audit log', async ()
     return (/restart echo\.0/.test(lines) && /revoke eve/.test(lines)) || undefined
   })
 })
+
+test('15.14 what runs is told with its origins, also where the file has changed or broken since; 15.5 of the pools one may see', async () => {
+  verifies('15.14-values')
+  const house = await startHouse({
+    principals: { ann: { role: 'admin' }, olga: { role: 'observer', pools: ['echo'] } },
+    pools: [pool('echo', { env: { HOME: '${HOME}', KEY: 's3cret' } }), pool('echo', { id: 'other' })],
+    more: { listen: { http: '127.0.0.1:1' } },
+    doors: ['http'],
+  })
+  const ask = async (name: string) => {
+    const visitor = new Visitor(house.bus, { authorization: `Bearer ${house.tokens[name]}` })
+    return (await visitor.get('config')).json as View
+  }
+  const valuesOf = ({ settings }: View) => new Map(settings.map(({ path, ...rest }) => [path, rest]))
+  const file = house.workspace.path('bus.json')
+  const text = readFileSync(file, 'utf8')
+  const before = valuesOf(await ask('ann'))
+  expect(before.get('pools[0].id')).toMatchObject({ value: 'echo', origin: expect.stringMatching(/bus\.json:\d+$/) })
+  expect(before.get('pools[0].env.HOME')).toMatchObject({
+    value: '${HOME}',
+    origin: expect.stringMatching(/environment/),
+  })
+  expect(before.get('pools[0].env.KEY')!.value).toBe('(masked)')
+  expect(before.get('listen.http[0]')).toMatchObject({ value: '127.0.0.1:0', origin: 'flag' })
+  expect(before.has('listen.http')).toBe(false)
+  writeFileSync(file, text.replace('"other"', '"another"'))
+  const changed = await ask('ann')
+  expect(valuesOf(changed).get('pools[1].id')!.value).toBe('other')
+  expect(changed.pending.changed.join()).toContain('another')
+  const seen = await ask('olga')
+  expect(seen.settings.some(({ path }) => path.startsWith('pools[0]'))).toBe(true)
+  expect(JSON.stringify(seen.settings)).not.toContain('other')
+  expect(seen.pending.changed).toEqual([])
+  writeFileSync(file, text.replace('"pools"', '"polls"'))
+  const broken = await ask('ann')
+  expect(broken.findings.some(({ severity }) => severity === 'error')).toBe(true)
+  expect(valuesOf(broken).get('pools[1].id')!.value).toBe('other')
+})
+
+interface View {
+  readonly settings: readonly { readonly path: string; readonly value: unknown; readonly origin: string }[]
+  readonly findings: readonly { readonly severity: string }[]
+  readonly pending: { readonly changed: readonly string[] }
+}
 
 interface Slice {
   readonly items: readonly { readonly name: string }[]
@@ -163,6 +210,11 @@ test('15.18 lists have limits and cursors, parameters and bodies have bounds', a
     'logs?limit=0',
     'logs?limit=501',
     'logs?limit=x',
+    'logs?limit=1e1',
+    'logs?limit=0x10',
+    'logs?cursor=',
+    'logs?cursor=-5',
+    'logs?cursor=1e3',
     'access?cursor=x',
     'logs?level=loud',
     'sessions?cursor=x',

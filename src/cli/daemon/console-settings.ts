@@ -9,7 +9,7 @@ import type { PrincipalEntry } from '../../access/access-schema.ts'
 import { removePrincipal } from '../../access/principal-edit.ts'
 import { rowOf } from '../../access/principal-listing.ts'
 import type { Sighting } from '../../access/sightings.ts'
-import type { BusConfig } from '../../config/bus-config.ts'
+import type { BusConfig, Listen } from '../../config/bus-config.ts'
 import { changesBetween } from '../../config/changes.ts'
 import { effectiveValues } from '../../config/effective.ts'
 import type { Problem } from '../../config/problem.ts'
@@ -85,16 +85,46 @@ export async function revokePrincipal(file: string | undefined, name: string): P
   return isFound
 }
 
-export async function viewConfiguration(running: BusConfig): Promise<ConfigurationView> {
+/** What runs is what was read when the bus last took the file; what is on disk now is only judged. */
+export async function viewConfiguration(
+  running: BusConfig,
+  flags: Readonly<Record<string, unknown>> = {},
+): Promise<ConfigurationView> {
   const reading = await readConfig(running.file)
   const findings = (await allProblemsOf(reading, process.env)).map(findingOf)
+  const settings = effectiveValues({ ...running.source, file: running.file }, flags)
   if (!reading.ok) {
     const problem = 'the file has mistakes: a reload would be refused, and the old configuration stays'
-    return { file: running.file, settings: [], findings, pending: { changed: [], problem } }
+    return { file: running.file, settings, findings, pending: { changed: [], problem } }
   }
   const changed = changedParts(running, reading.config)
   const problem = changed.includes('listen') ? 'listen has changed: that needs a restart of the bus' : null
-  return { file: running.file, settings: effectiveValues(reading.source), findings, pending: { changed, problem } }
+  return { file: running.file, settings, findings, pending: { changed, problem } }
+}
+
+/** The keys of the file that the command line has replaced: its doors stand for all of `listen` (contract 4.1.1). */
+export function keysOfFlags(
+  { listen }: BusConfig,
+  { doors, control }: { readonly doors: Listen; readonly control: string | undefined },
+): Readonly<Record<string, unknown>> {
+  const named = { unix: doors.unix, tcp: doors.tcp, tls: doors.tls, http: doors.http }
+  const isReplaced = JSON.stringify(named) !== JSON.stringify(listen)
+  return {
+    ...(isReplaced ? { listen: addressesOf(named) } : {}),
+    ...(control === undefined ? {} : { control }),
+  }
+}
+
+function addressesOf({ unix, tcp, tls, http }: Listen): Record<string, readonly string[]> {
+  const byNetwork = ({ host, port }: { readonly host: string; readonly port: number }): string =>
+    `${host.includes(':') ? `[${host}]` : host}:${port}`
+  const found = {
+    unix: unix.map(({ path }) => path),
+    tcp: tcp.map(byNetwork),
+    tls: tls.map(byNetwork),
+    http: http.map(byNetwork),
+  }
+  return Object.fromEntries(Object.entries(found).filter(([, addresses]) => addresses.length > 0))
 }
 
 function findingOf({ severity, file, line, path, found, allowed, suggestion }: Problem) {

@@ -321,6 +321,7 @@ class Run {
       status: () => this.#details.withLastLines(this.#status()),
       reload: () => this.#reloads.ask(),
       certificates: () => [...doors.tls, ...doors.http].flatMap(({ cert }) => (cert === undefined ? [] : [cert])),
+      commandLine: { doors, control: this.#options.control },
       traces: (identity) => this.#room?.tracesFor(identity),
       followTraces: (changed) => this.#room?.followTraces(changed) ?? (() => {}),
     })

@@ -8,7 +8,7 @@ import type { Duplex } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import { doorPathOfDocument, type PublicDoor, protectedResource, refusalHead } from '../../access/oauth/metadata.ts'
 import { REFUSAL_PAUSE_MS } from '../../access/refusals.ts'
-import type { BusConfig, HttpDoor } from '../../config/bus-config.ts'
+import type { BusConfig, HttpDoor, Listen } from '../../config/bus-config.ts'
 import { BusClient } from '../../console/api/bus-client.ts'
 import type { ConsolePort, SessionsPort, TraceQuery } from '../../console/api/port.ts'
 import { formatMetrics } from '../../console/metrics.ts'
@@ -34,7 +34,7 @@ import { WebSocketAdapter } from '../../web/ws.ts'
 import { UserMistake } from '../user-mistake.ts'
 import { VERSION } from '../version.ts'
 import { ConsoleRoom, SlowCodes } from './console-room.ts'
-import { revokePrincipal, viewConfiguration, viewPools, viewPrincipals } from './console-settings.ts'
+import { keysOfFlags, revokePrincipal, viewConfiguration, viewPools, viewPrincipals } from './console-settings.ts'
 import type { Daemon } from './daemon.ts'
 import type { Edges } from './edges.ts'
 import { FileLooks } from './file-looks.ts'
@@ -59,6 +59,8 @@ export interface WebRoomOptions {
   readonly reload: () => Promise<unknown>
   /** The files of the certificates that the doors show. */
   readonly certificates: () => readonly string[]
+  /** The doors that are open, by whichever of the two was asked for them, and the control socket if a flag names it. */
+  readonly commandLine: { readonly doors: Listen; readonly control: string | undefined }
   /** Questions to the trace store by somebody; undefined: there is none. */
   readonly traces: (identity: Identity) => TraceQuery | undefined
   readonly followTraces: (changed: () => void) => () => void
@@ -129,7 +131,7 @@ export class WebRoom implements WebPort {
       fileChange: () => looks.change(),
       expiries: () => looks.expiries(),
       revoke: (name) => revokePrincipal(config().access?.file, name),
-      configuration: () => viewConfiguration(config()),
+      configuration: () => viewConfiguration(config(), keysOfFlags(config(), this.#options.commandLine)),
       audit: (identity, method, outcome) => reception().acted(identity, method, outcome),
     }
   }
