@@ -161,4 +161,13 @@ test('15.18 what is bad is refused, and said', async () => {
   expect(await post('answers/1', { option: 'yes' })).toBe(409)
   expect(await post('answers/x', { option: 'yes' })).toBe(404)
   expect(await post('prompt', { text: 'x'.repeat(2 ** 20) })).toBe(413)
+  expect(await get(`sessions/${session}/lines?from=0`)).toBe(400)
+  const depth = 100_000
+  const deep = `{"prompt":[{"type":"text","text":${'['.repeat(depth)}${']'.repeat(depth)}}]}`
+  const answer = await fetch(bus.url(`/api/sessions/${session}/prompt`), {
+    method: 'POST',
+    headers: { ...visitor.headers, 'content-type': 'application/json' },
+    body: deep,
+  })
+  expect([answer.status, (await answer.json()).error.reason]).toEqual([400, 'bad_parameter'])
 })

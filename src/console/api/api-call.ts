@@ -56,19 +56,23 @@ const MAX_LIMIT = 500
 export function limitOf(query: URLSearchParams, fallback = 50): number {
   const text = query.get('limit')
   if (text === null) return fallback
-  const limit = Number(text)
-  if (!Number.isInteger(limit) || limit < 1 || limit > MAX_LIMIT)
-    throw badParameter(`limit is a number from 1 to ${MAX_LIMIT}.`)
+  const limit = countOf(text) ?? 0
+  if (limit < 1 || limit > MAX_LIMIT) throw badParameter(`limit is a number from 1 to ${MAX_LIMIT}.`)
   return limit
+}
+
+/** A number as the API writes them, in digits; undefined: it is spelled otherwise, or none. */
+export function countOf(text: string): number | undefined {
+  return /^\d{1,15}$/.test(text) ? Number(text) : undefined
 }
 
 /** A part of a list that is there as a whole; the cursor is how many come before it. */
 export function pageOf<T>(items: readonly T[], query: URLSearchParams): { items: readonly T[]; next_cursor?: string } {
   const limit = limitOf(query)
-  const cursor = query.get('cursor') ?? '0'
-  if (!/^\d{1,9}$/.test(cursor)) throw badParameter('cursor is what next_cursor said.')
-  const end = Number(cursor) + limit
-  const page = items.slice(Number(cursor), end)
+  const start = countOf(query.get('cursor') ?? '0')
+  if (start === undefined) throw badParameter('cursor is what next_cursor said.')
+  const end = start + limit
+  const page = items.slice(start, end)
   return end < items.length ? { items: page, next_cursor: String(end) } : { items: page }
 }
 

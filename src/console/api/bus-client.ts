@@ -6,7 +6,7 @@
  */
 import type { Reason } from '../../kernel/faults.ts'
 import type { MessageClient, MessageListener } from '../../web/port.ts'
-import { ApiError } from './api-call.ts'
+import { ApiError, badParameter } from './api-call.ts'
 
 export interface BusMessage {
   readonly id?: string | number
@@ -64,13 +64,15 @@ export class BusClient implements MessageListener {
     if (this.#isOver) return Promise.reject(this.#refusal ?? GONE)
     const id = ++this.#asked
     return new Promise((resolve, reject) => {
+      const line = lineOf({ id, method, params: params as BusMessage['params'] & object })
       this.#waiting.set(id, { resolve: resolve as (result: unknown) => void, reject })
-      this.say({ id, method, params: params as BusMessage['params'] & object })
+      this.#client.send(line)
     })
   }
 
+  /** Throws what cannot be said. */
   say(message: BusMessage): void {
-    this.#client.send(Buffer.from(JSON.stringify({ jsonrpc: '2.0', ...message })))
+    this.#client.send(lineOf(message))
   }
 
   leave(): void {
@@ -105,6 +107,15 @@ export class BusClient implements MessageListener {
     this.#isOver = true
     for (const { reject } of this.#waiting.values()) reject(this.#refusal ?? GONE)
     this.#waiting.clear()
+  }
+}
+
+/** What a caller sent can be read and yet be too deep to be written. */
+function lineOf(message: BusMessage): Buffer {
+  try {
+    return Buffer.from(JSON.stringify({ jsonrpc: '2.0', ...message }))
+  } catch {
+    throw badParameter('The body is nested too deeply.')
   }
 }
 

@@ -1,5 +1,5 @@
 /** The last lines of the log, for whoever may see them: by level, pool and text, and as they come (contract 15.13). */
-import { type ApiCall, badParameter, maySee } from './api-call.ts'
+import { type ApiCall, badParameter, countOf, maySee } from './api-call.ts'
 import type { Topic } from './feed.ts'
 import type { ConsolePort } from './port.ts'
 
@@ -27,8 +27,9 @@ export class LogLines implements Topic {
     const level = LEVELS.indexOf(query.get('level') ?? 'debug')
     if (level === -1) throw badParameter(`level is one of ${LEVELS.join(', ')}.`)
     const pool = query.get('pool')
-    const before = query.get('cursor') === null ? Number.POSITIVE_INFINITY : Number(query.get('cursor'))
-    if (Number.isNaN(before)) throw badParameter('cursor is what next_cursor said.')
+    const cursor = query.get('cursor')
+    const before = cursor === null ? Number.POSITIVE_INFINITY : countOf(cursor)
+    if (before === undefined) throw badParameter('cursor is what next_cursor said.')
     const items: unknown[] = []
     const lines = this.#port.logs()
     for (let index = lines.length - 1; index >= 0 && items.length <= limit; index--) {

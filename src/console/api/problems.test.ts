@@ -69,10 +69,12 @@ describe('problems', () => {
     const full = (sec: number) => problemsOf({ status: { workers: [worker({ full_sec: sec, queue_bytes: 9 })] } })
     expect(full(4)).toEqual([])
     expect(full(5)).toMatchObject([{ id: 'queue/a/0', severity: 'warning', sinceMs: NOW - 5_000 }])
-    const question = { session: 's/1', pool: 'a', seq: 4, method: 'session/request_permission' } as OpenQuestion
+    const params = '{"toolCall":{"title":"Run rm -rf build"}}'
+    const question = { session: 's/1', pool: 'a', seq: 4, method: 'session/request_permission', params } as OpenQuestion
     const asked = (agoMs: number) => problemsOf({ questions: [{ ...question, sinceMs: NOW - agoMs }] })
     expect(asked(59_999)).toEqual([])
-    expect(asked(60_000)).toMatchObject([{ link: 'sessions/s%2F1?pool=a', pool: 'a', sinceMs: NOW - 60_000 }])
+    const link = 'sessions/s%2F1?pool=a'
+    expect(asked(60_000)).toMatchObject([{ why: 'Run rm -rf build', link, pool: 'a', sinceMs: NOW - 60_000 }])
   })
 
   it('are parts of the bus that fail: files, stores, nodes, the broker', () => {

@@ -5,6 +5,7 @@
  */
 import type { Status, WorkerStatus } from '../status.ts'
 import type { Expiry, FileChange, OpenQuestion } from './port.ts'
+import { titleOf } from './question-title.ts'
 
 export interface Found {
   /** The same as long as it lasts. */
@@ -54,22 +55,30 @@ export function findProblems(evidence: Evidence): Found[] {
 const TROUBLED = new Set(['parked', 'backing_off'])
 const logsOf = (pool: string): string => `logs?pool=${encodeURIComponent(pool)}`
 
-function emptyPools({ status, pools }: Evidence): Found[] {
+function emptyPools({ status, pools, nowMs }: Evidence): Found[] {
   return pools
     .filter((pool) => {
       const own = status.workers.filter((worker) => worker.pool === pool)
       return own.length > 0 && own.every(({ state }) => TROUBLED.has(state))
     })
-    .map((pool) => ({
-      id: `pool/${pool}`,
-      severity: 'error',
-      what: `${pool} has no worker that is ready`,
-      why: null,
-      todo: 'Its clients get no_worker: look at the log of its workers.',
-      link: logsOf(pool),
-      pool,
-    }))
+    .map((pool) => {
+      const own = status.workers.filter((worker) => worker.pool === pool)
+      const since = own.flatMap(({ last_exit: end }) => (end === undefined ? [] : [nowMs - end.ago_sec * 1_000]))
+      return {
+        id: `pool/${pool}`,
+        severity: 'error',
+        what: `${pool} has no worker that is ready`,
+        why:
+          own.length === 1 ? `its only worker is ${wordsOf(own[0]!.state)}` : `none of its ${own.length} workers runs`,
+        todo: 'Its clients get no_worker: look at the log of its workers.',
+        link: logsOf(pool),
+        pool,
+        ...(since.length === 0 ? {} : { sinceMs: Math.max(...since) }),
+      }
+    })
 }
+
+const wordsOf = (state: string): string => state.replaceAll('_', ' ')
 
 function troubledWorkers({ status, remote, nowMs }: Evidence): Found[] {
   return status.workers
@@ -137,12 +146,12 @@ function fullQueues({ status, nowMs }: Evidence): Found[] {
 function openQuestions({ questions, nowMs }: Evidence): Found[] {
   return questions
     .filter(({ sinceMs }) => nowMs - sinceMs >= QUESTION_MS)
-    .map(({ session, pool, seq, method, sinceMs }) => ({
+    .map(({ session, pool, seq, sinceMs, ...question }) => ({
       id: `question/${pool}/${session}/${seq}`,
       severity: 'warning',
       what: `${session} in ${pool} waits for an answer`,
-      why: method,
-      todo: 'Answer it.',
+      why: titleOf(question),
+      todo: 'Answer it, or end the session.',
       link: `sessions/${encodeURIComponent(session)}?pool=${encodeURIComponent(pool)}`,
       pool,
       sinceMs,

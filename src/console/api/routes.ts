@@ -1,7 +1,17 @@
 /** The table of the API but for logins: what is looked at and done, and by whom (contract 15.18). */
 import { FIXED } from '../../kernel/limits.ts'
 import type { SpanCounts } from '../../kernel/traffic.ts'
-import { type ApiCall, ApiError, type ApiRoute, badParameter, limitOf, maySee, notFound, ROLES } from './api-call.ts'
+import {
+  type ApiCall,
+  ApiError,
+  type ApiRoute,
+  badParameter,
+  countOf,
+  limitOf,
+  maySee,
+  notFound,
+  ROLES,
+} from './api-call.ts'
 import type { Feed } from './feed.ts'
 import type { LogLines } from './log-lines.ts'
 import type { Overview } from './overview.ts'
@@ -21,8 +31,8 @@ export function busRoutes(port: ConsolePort, { overview, logs, feed }: Looks): A
   }
   const restart = (call: ApiCall): unknown => {
     const [pool = '', worker = ''] = call.parts
-    const id = Number(worker)
-    if (!port.status().workers.some((each) => each.pool === pool && each.id === id))
+    const id = countOf(worker)
+    if (id === undefined || !port.status().workers.some((each) => each.pool === pool && each.id === id))
       throw notFound('worker of this number')
     port.restart(id)
     port.audit(call.admitted.identity, `restart ${pool}.${id}`, 'ok')

@@ -92,8 +92,10 @@ export class SessionDrives {
       if (asked === undefined) throw ANSWERED
       const id = idOf(drive, asked, this.#openOf(row))
       if (id !== undefined) {
+        // What cannot be said leaves the question open.
+        drive.client.say({ id, result })
         drive.put.delete(id)
-        return drive.client.say({ id, result })
+        return
       }
       if (Date.now() > untilMs || drive.client.isOver) throw NOT_PUT
       await after(20, undefined)

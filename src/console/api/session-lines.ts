@@ -3,7 +3,7 @@
  *
  * Whoever reads is not told of in the session: to look changes nothing. A line that is not kept any more is a `gap`.
  */
-import { type ApiCall, ApiError, badParameter, notFound } from './api-call.ts'
+import { type ApiCall, ApiError, badParameter, countOf, notFound } from './api-call.ts'
 import type { BusClient, BusMessage } from './bus-client.ts'
 import type { Topic } from './feed.ts'
 import type { ConsolePort, SessionRow } from './port.ts'
@@ -88,8 +88,9 @@ function collect(client: BusClient, { session, pool, seq }: SessionRow, from: nu
 
 function numberOf(text: string | null): number {
   if (text === null) return 1
-  if (!/^\d{1,15}$/.test(text)) throw badParameter('from is the number of a line.')
-  return Number(text)
+  const from = countOf(text)
+  if (from === undefined || from === 0) throw badParameter('from is the number of a line, from 1 on.')
+  return from
 }
 
 /** The name of the topic of a session: its id as it may stand in an address. */

@@ -1,6 +1,7 @@
 /** Sessions over the API: which there are, what is said in one, and taking part (contract 15.8, 15.18). */
-import { type ApiCall, type ApiRoute, badParameter, limitOf, notFound, ROLES } from './api-call.ts'
-import type { ConsolePort, OpenQuestion, SessionRow } from './port.ts'
+import { type ApiCall, type ApiRoute, badParameter, countOf, limitOf, notFound, ROLES } from './api-call.ts'
+import type { ConsolePort, SessionRow } from './port.ts'
+import { titleOf } from './question-title.ts'
 import type { SessionDrives } from './session-drives.ts'
 import { readLines, rowOf } from './session-lines.ts'
 
@@ -106,13 +107,6 @@ function describe(port: ConsolePort, row: SessionRow): object {
   return { ...row, waiting }
 }
 
-/** What it is about, in the agent's words. */
-export function titleOf({ params, method }: OpenQuestion): string {
-  const { toolCall, message } = JSON.parse(params) as { toolCall?: { title?: unknown }; message?: unknown }
-  const words = [toolCall?.title, message].find((text) => typeof text === 'string' && text !== '')
-  return String(words ?? method).slice(0, 200)
-}
-
 function promptOf({ text, prompt }: ApiCall['body']): readonly unknown[] {
   if (typeof text === 'string' && text.trim() !== '' && prompt === undefined) return [{ type: 'text', text }]
   const isList = Array.isArray(prompt) && prompt.length > 0 && prompt.length <= MAX_PROMPT_PARTS && text === undefined
@@ -121,8 +115,9 @@ function promptOf({ text, prompt }: ApiCall['body']): readonly unknown[] {
 }
 
 function questionOf(text = ''): number {
-  if (!/^\d{1,15}$/.test(text)) throw notFound('question of this number')
-  return Number(text)
+  const question = countOf(text)
+  if (question === undefined) throw notFound('question of this number')
+  return question
 }
 
 /** An option of a permission, or the whole result of anything else. */

@@ -77,7 +77,7 @@ async function list(ask: TraceQuery, { query }: ApiCall): Promise<unknown> {
 function timesOf(query: URLSearchParams): { since?: string | number; min_ms?: number } {
   const since = query.get('since')
   const minMs = query.get('min_ms')
-  if (minMs && Number.isNaN(Number(minMs))) throw badParameter('min_ms is a number of milliseconds.')
+  if (minMs && !Number.isFinite(Number(minMs))) throw badParameter('min_ms is a number of milliseconds.')
   return {
     ...(since ? { since: /^\d{6,}$/.test(since) ? Number(since) : since } : {}),
     ...(minMs ? { min_ms: Number(minMs) } : {}),
