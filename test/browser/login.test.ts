@@ -128,6 +128,19 @@ inBrowser('the console in a browser: a bus that goes away', () => {
     await page.getByRole('heading', { name: 'Log in' }).waitFor()
   })
 
+  test('a bus that stands still is said within three seconds, and goes on by itself', async () => {
+    verifies('15.15-lost')
+    const bus = await startBus({ config: config(pool('echo')), args: ['--http', '127.0.0.1:0'], doors: [] })
+    const page = await openConsole(bus, '', { isRough: true })
+    await page.getByText('live', { exact: true }).waitFor()
+    onTestFinished(() => void bus.child.kill('SIGCONT'))
+    bus.child.kill('SIGSTOP')
+    await page.getByRole('alert').getByText('does not answer').waitFor({ timeout: 3_000 })
+    bus.child.kill('SIGCONT')
+    await page.getByText('live', { exact: true }).waitFor()
+    await page.getByRole('heading', { name: 'Overview' }).waitFor()
+  })
+
   test('ten tabs of one browser are all live', async () => {
     verifies('15.20-tabs')
     const bus = await startBus({ config: config(pool('dies-on-request')), doors: ['http', 'unix'] })

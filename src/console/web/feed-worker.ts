@@ -2,7 +2,7 @@
  * One stream of events for all tabs of a browser: six connections to a host is all a browser has (contract 15.20).
  *
  * A tab says what it follows; the stream is opened anew when the sum of that changes. What a tab is told is what the bus said, and
- * whether the bus can be reached.
+ * whether the bus can be reached: a bus that stands still, or a way to it that is gone, ends no stream by itself, so it is asked too.
  */
 interface Tab {
   readonly port: MessagePort
@@ -11,6 +11,9 @@ interface Tab {
 }
 
 const RETRY_MS = 1_000
+/** Both together are less than the time in which a lost bus is to be said. */
+const ASK_MS = 1_000
+const ANSWER_MS = 1_500
 /** Tabs say that they live; one that has not for so long is gone. */
 const SILENT_MS = 15_000
 
@@ -58,23 +61,51 @@ function connect(mayRefresh: boolean): void {
   for (const topic of latest.keys()) if (!topics.includes(topic)) latest.delete(topic)
   const opened = new EventSource(`/api/events?${new URLSearchParams({ topics: wanted, after: position })}`)
   source = opened
-  opened.onopen = () => say(true)
+  opened.onopen = () => {
+    say(true)
+    tellMissed(topics)
+  }
   opened.onerror = () => {
     say(false)
     if (opened.readyState !== EventSource.CLOSED || source !== opened) return
     source = undefined
     setTimeout(() => connect(true), RETRY_MS)
   }
-  for (const name of [...topics, 'gap'])
-    opened.addEventListener(name, (event) => tell(name, event as MessageEvent<string>))
+  for (const name of topics) opened.addEventListener(name, (event) => tell(name, event as MessageEvent<string>))
+  opened.addEventListener('gap', ({ data }) => tellMissed((JSON.parse(data) as { topics: string[] }).topics))
+}
+
+/** Any answer is a sign of life; this one is for everybody, and no use of a login. */
+async function askForLife(): Promise<void> {
+  const asked = source
+  const isAlive = await fetch('/healthz', { signal: AbortSignal.timeout(ANSWER_MS), cache: 'no-store' }).then(
+    () => true,
+    () => false,
+  )
+  if (asked === undefined || asked !== source) return
+  if (!isAlive) return say(false)
+  // It was lost and the stream does not know: what it would have said has gone by.
+  if (isUp === false && asked.readyState === EventSource.OPEN) {
+    asked.close()
+    source = undefined
+    connect(true)
+  }
+}
+
+async function watch(): Promise<void> {
+  await askForLife()
+  setTimeout(watch, ASK_MS)
 }
 
 function tell(topic: string, event: MessageEvent<string>): void {
   say(true)
   position = event.lastEventId || position
   if (PICTURES.has(topic)) latest.set(topic, event.data)
-  for (const { port, topics } of tabs)
-    if (topic === 'gap' || topics.includes(topic)) port.postMessage({ topic, data: event.data })
+  for (const { port, topics } of tabs) if (topics.includes(topic)) port.postMessage({ topic, data: event.data })
+}
+
+function tellMissed(missed: readonly string[]): void {
+  for (const { port } of tabs) port.postMessage({ missed })
 }
 
 function say(isReached: boolean): void {
@@ -88,6 +119,8 @@ setInterval(() => {
   for (const tab of tabs) if (Date.now() - tab.seenMs > SILENT_MS) tabs.delete(tab)
   if (tabs.size !== before) connect(true)
 }, SILENT_MS / 3)
+
+void watch()
 
 if ('onconnect' in self)
   (self as unknown as { onconnect: (event: MessageEvent) => void }).onconnect = ({ ports }) => join(ports[0]!)

@@ -3,7 +3,10 @@ import { effect, signal } from '@preact/signals'
 import { me } from './api.ts'
 import { trustedAddress } from './trusted-address.ts'
 
-type Follower = (data: unknown) => void
+interface Follower {
+  readonly take: (data: unknown) => void
+  readonly missed: () => void
+}
 
 /** The bus answers; undefined: not known yet. */
 export const isLive = signal<boolean | undefined>(undefined)
@@ -15,8 +18,9 @@ const LIFE_SIGN_MS = 5_000
 /** Put in by the build, which names it by its content. */
 declare const FEED_WORKER: string
 
-/** Calls back with everything of a topic until what it returns is called. */
-export function followTopic(topic: string, follower: Follower): () => void {
+/** Calls back with everything of a topic until what it returns is called. `missed`: something may have been said that did not come. */
+export function followTopic(topic: string, take: (data: unknown) => void, missed = (): void => {}): () => void {
+  const follower = { take, missed }
   const known = followers.get(topic) ?? new Set()
   followers.set(topic, known.add(follower))
   say()
@@ -36,11 +40,12 @@ function say(): void {
 function open(): MessagePort | Worker {
   const url = trustedAddress(FEED_WORKER)
   const opened = typeof SharedWorker === 'undefined' ? new Worker(url) : new SharedWorker(url).port
-  opened.onmessage = ({ data }: MessageEvent<{ isUp?: boolean; topic?: string; data?: string }>) => {
+  opened.onmessage = ({ data }: MessageEvent<{ isUp?: boolean; missed?: string[]; topic?: string; data?: string }>) => {
     if (data.isUp !== undefined) isLive.value = data.isUp
+    for (const topic of data.missed ?? []) for (const { missed } of followers.get(topic) ?? []) missed()
     if (data.topic === undefined) return
     const value = JSON.parse(data.data!)
-    for (const follower of followers.get(data.topic) ?? []) follower(value)
+    for (const { take } of followers.get(data.topic) ?? []) take(value)
   }
   addEventListener('pagehide', () => opened.postMessage({ leave: true }))
   setInterval(() => opened.postMessage({}), LIFE_SIGN_MS)
