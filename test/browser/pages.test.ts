@@ -46,6 +46,7 @@ inBrowser('the console in a browser: every page', () => {
         await page.getByRole('button', { name: 'Log out' }).waitFor()
       }
     },
+    PATIENCE_MS,
   )
 
   test(
@@ -106,6 +107,50 @@ inBrowser('the console in a browser: every page', () => {
     await page.getByRole('button', { name: 'Go on' }).waitFor()
     await page.getByRole('combobox', { name: 'Level' }).selectOption('error')
     await eventually('only errors', async () => (await page.getByText('many 55').count()) === 0 || undefined)
+  })
+
+  test('logs: what one pool said is found behind thousands of lines of others, and scrolling up fetches what came before', async () => {
+    verifies('15.13-page')
+    const bus = await startBus({
+      config: config(
+        [pool('stderr-noise', { id: 'noisy', instances: 12 }), pool('stderr-noise', { id: 'calm' })],
+        {},
+        MORE,
+      ),
+      doors: ['http', 'unix'],
+    })
+    const client = await bus.connect()
+    for (let id = 0; id < 12; id++) client.send({ id, method: 'noise', params: { lines: 90, text: `many of ${id},` } })
+    await client.take(12)
+    const page = await openConsole(bus, 'logs?pool=calm')
+    await page.getByText('from stderr').waitFor()
+    await page.getByRole('combobox', { name: 'Pool' }).selectOption('')
+    await page
+      .getByText(/many of \d+, 89/)
+      .first()
+      .waitFor()
+    const lines = page.getByRole('group', { name: 'Log lines' })
+    await eventually('the first line of the bus', async () => {
+      await lines.evaluate((box) => ((box as unknown as { scrollTop: number }).scrollTop = 0))
+      return (await page.locator('.log-line', { hasText: 'calm' }).count()) > 0 || undefined
+    })
+  })
+
+  test('the overview: a problem leads to its log, and its worker is restarted from there', async () => {
+    verifies('15.7-page')
+    const command = '/bin/sh'
+    const dying = { id: 'dying', command, args: ['-c', 'echo "no <b>key</b>" >&2; exit 7'], instances: 1 }
+    const bus = await startBus({ config: config([dying]), doors: ['http'] })
+    const page = await openConsole(bus, '')
+    const problems = page.getByRole('region', { name: /Problems/ })
+    await problems.getByText(/dying\.0 has ended too often/).waitFor({ timeout: 30_000 })
+    await problems.getByText('its only worker is parked').waitFor()
+    const lives = async () => (await bus.status()).workers[0]!.generation
+    const before = await lives()
+    await problems.getByRole('button', { name: /Restart dying\.0/ }).click()
+    await eventually('another life', async () => (await lives()) > before || undefined)
+    await problems.getByRole('link', { name: /^Log: dying\.0/ }).click()
+    await page.getByText('no <b>key</b>').first().waitFor()
   })
 
   test('loading, empty and failed look different, and Retry tries again; another version offers to be loaded', async () => {

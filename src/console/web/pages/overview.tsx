@@ -67,7 +67,7 @@ export function Overview() {
   return (
     <>
       <h1>Overview</h1>
-      <Problems problems={picture.problems} />
+      <Problems problems={picture.problems} workers={picture.workers} />
       <Charts pools={picture.pools.map(({ id }) => id)} />
       <Workers workers={picture.workers} />
       <p class="quiet totals">
@@ -79,7 +79,21 @@ export function Overview() {
   )
 }
 
-function Problems({ problems }: { readonly problems: readonly Problem[] }) {
+/** What is behind the link of a problem, by the first part of its path. */
+const LINKS: Readonly<Record<string, string>> = {
+  sessions: 'Open',
+  logs: 'Log',
+  config: 'Configuration',
+  access: 'Access',
+}
+
+interface ProblemsProps {
+  readonly problems: readonly Problem[]
+  readonly workers: readonly Worker[]
+}
+
+function Problems({ problems, workers }: ProblemsProps) {
+  const workerOf = (id: string) => workers.find((worker) => `worker/${worker.pool}/${worker.id}` === id)
   return (
     <section
       class={`card problems ${problems.length === 0 ? 'well' : problems[0]!.severity}`}
@@ -93,21 +107,29 @@ function Problems({ problems }: { readonly problems: readonly Problem[] }) {
             <span class="mark" aria-hidden="true">
               {severity === 'error' ? '✗' : '!'}
             </span>
-            <div>
+            <div class="grow">
               <p>
                 <span class="sr-only">{severity === 'error' ? 'Error: ' : 'Warning: '}</span>
                 <strong>{shown(what)}</strong> <span class="quiet">since {clock(since)}</span>
                 {why !== null && <span class="why">: {brief(why, 300)}</span>}
               </p>
-              <p class="quiet">
-                {shown(todo)} <a href={hrefOf(link)}>Look</a>
-              </p>
+              <p class="quiet">{shown(todo)}</p>
+            </div>
+            <div class="acts">
+              {may('admin') && workerOf(id) !== undefined && <Restart worker={workerOf(id)!} isOfProblem />}
+              <a class="button small" href={hrefOf(link)} aria-label={`${linkName(link)}: ${shown(what)}`}>
+                {linkName(link)}
+              </a>
             </div>
           </li>
         ))}
       </ul>
     </section>
   )
+}
+
+function linkName(link: string): string {
+  return LINKS[/^\w*/.exec(link)![0]] ?? 'Look'
 }
 
 const HISTORY_MS = 5_000
@@ -124,6 +146,8 @@ function Charts({ pools }: { readonly pools: readonly string[] }) {
   const perSecond = (field: 'requests' | 'errors') =>
     spans.map((span) => span[field] / ((value?.span_ms ?? 5_000) / 1_000))
   const last = spans.at(-2)
+  const writeRate = (value: number): string => count(round(value))
+  const since = spans.length === 0 ? '' : clock(spans[0]!.at)
   return (
     <section aria-label="Traffic">
       <div class="row">
@@ -145,17 +169,23 @@ function Charts({ pools }: { readonly pools: readonly string[] }) {
           title="requests/s"
           figure={last === undefined ? '–' : count(round(perSecond('requests').at(-2)!))}
           lines={[perSecond('requests')]}
+          write={writeRate}
+          since={since}
         />
         <Chart
           title="errors/s"
           figure={last === undefined ? '–' : count(round(perSecond('errors').at(-2)!))}
           lines={[perSecond('errors')]}
+          write={writeRate}
+          since={since}
           isBad={spans.some(({ errors }) => errors > 0)}
         />
         <Chart
           title="p50 p95 p99"
           figure={last === undefined ? '–' : [last.p50_ms, last.p95_ms, last.p99_ms].map(duration).join(' · ')}
           lines={(['p50_ms', 'p95_ms', 'p99_ms'] as const).map((field) => spans.map((span) => span[field]))}
+          write={duration}
+          since={since}
         />
       </div>
     </section>
@@ -262,7 +292,8 @@ function Row({ worker, isAdmin }: { readonly worker: Worker; readonly isAdmin: b
 }
 
 /** Asks first where something would be lost. */
-function Restart({ worker: { pool, id, sessions, outstanding } }: { readonly worker: Worker }) {
+function Restart({ worker, isOfProblem = false }: { readonly worker: Worker; readonly isOfProblem?: boolean }) {
+  const { pool, id, sessions, outstanding } = worker
   const [state, setState] = useState('Restart')
   const [isAsking, setAsking] = useState(false)
   const restart = async (): Promise<void> => {
@@ -280,7 +311,7 @@ function Restart({ worker: { pool, id, sessions, outstanding } }: { readonly wor
         class="small"
         disabled={state === 'Restarting …'}
         onClick={() => (sessions + outstanding > 0 ? setAsking(true) : restart())}
-        aria-label={`Restart ${shown(pool)}.${id}`}
+        aria-label={isOfProblem ? `Restart ${shown(pool)}.${id} for this problem` : `Restart ${shown(pool)}.${id}`}
       >
         {state}
       </button>

@@ -7,10 +7,15 @@ export interface ChartProps {
   readonly figure: string
   readonly lines: readonly (readonly (number | null)[])[]
   readonly isBad?: boolean
+  /** How a value is written; the greatest of the picture is. */
+  readonly write: (value: number) => string
+  /** What the left edge is. */
+  readonly since: string
 }
 
-export function Chart({ title, figure, lines, isBad }: ChartProps) {
-  const most = Math.max(1e-9, ...lines.flat().map((value) => value ?? 0))
+export function Chart({ title, figure, lines, isBad, write, since }: ChartProps) {
+  const greatest = Math.max(0, ...lines.flat().map((value) => value ?? 0))
+  const most = Math.max(1e-9, greatest)
   return (
     <figure class={`card chart ${isBad ? 'bad' : ''}`}>
       <figcaption>
@@ -21,6 +26,11 @@ export function Chart({ title, figure, lines, isBad }: ChartProps) {
           <path key={index} class={`line-${index}`} d={pathOf(line, most)} />
         ))}
       </svg>
+      <div class="axis quiet" aria-hidden="true">
+        <span>{since}</span>
+        <span>{greatest > 0 && `at most ${write(greatest)}`}</span>
+        <span>now</span>
+      </div>
     </figure>
   )
 }

@@ -14,10 +14,12 @@ export interface RowsProps<T> {
   readonly onOpen?: (item: T) => void
   /** The end is near: more is wanted. */
   readonly onEnd?: (() => void) | undefined
+  /** The beginning is near: more is wanted before it. */
+  readonly onStart?: (() => void) | undefined
 }
 
 export function Rows<T>(props: RowsProps<T>) {
-  const { label, items, keyOf, rowHeight, render, isPinnedToEnd = false, onOpen, onEnd } = props
+  const { label, items, keyOf, rowHeight, render, isPinnedToEnd = false, onOpen, onEnd, onStart } = props
   const box = useRef<HTMLDivElement>(null)
   const [chosen, setChosen] = useState<string | number>()
   const wasAtEnd = useRef(isPinnedToEnd)
@@ -39,9 +41,10 @@ export function Rows<T>(props: RowsProps<T>) {
     const element = box.current!
     const before = top.current
     const index = Math.min(items.length - 1, Math.floor(element.scrollTop / rowHeight))
-    if (!isPinnedToEnd && before?.items !== items && before?.index === index && element.scrollTop > 0) {
+    const staysWhereItIs = isPinnedToEnd ? !wasAtEnd.current : element.scrollTop > 0
+    if (staysWhereItIs && before !== undefined && before.items !== items && before.index === index) {
       const now = items.findIndex((item) => keyOf(item) === before.key)
-      if (now > before.index) element.scrollTop += (now - before.index) * rowHeight
+      if (now > before.index || (isPinnedToEnd && now >= 0)) element.scrollTop += (now - before.index) * rowHeight
     }
     const at = Math.max(0, Math.min(items.length - 1, Math.floor(element.scrollTop / rowHeight)))
     top.current = items.length === 0 ? undefined : { items, key: keyOf(items[at]!), index: at }
@@ -50,6 +53,11 @@ export function Rows<T>(props: RowsProps<T>) {
   useEffect(() => {
     if (isNearEnd) onEnd?.()
   }, [isNearEnd, items.length, onEnd])
+  // Whoever is at the end of a list that is longer than what is seen looks at its end.
+  const isNearStart = first === 0 && (isNearEnd || !wasAtEnd.current)
+  useEffect(() => {
+    if (isNearStart) onStart?.()
+  }, [isNearStart, items.length, onStart])
 
   const press = (event: KeyboardEvent): void => {
     const at = items.findIndex((item) => keyOf(item) === chosen)
