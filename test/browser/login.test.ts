@@ -32,6 +32,17 @@ inBrowser('the console in a browser: getting in', () => {
     await second.getByRole('region', { name: 'Problems' }).waitFor()
   })
 
+  test('the Code field takes a code, and the whole link', async () => {
+    for (const entered of [await linkTo(bus()), (await linkTo(bus())).replace(/^.*#code=/, '')]) {
+      const page = await (await openProfile()).newPage()
+      await page.goto(bus().url('/console/logs?level=warn'))
+      await page.getByRole('textbox', { name: 'Code' }).fill(entered)
+      await page.getByRole('button', { name: 'Log in' }).click()
+      await page.getByRole('heading', { name: 'Logs', level: 1 }).waitFor()
+      expect(new URL(page.url()).search).toBe('?level=warn')
+    }
+  })
+
   test('a forged cookie is nobody; whoever logs out is asked again and comes back to where it was', async () => {
     verifies('15.3-browser')
     const context = await openProfile()

@@ -169,5 +169,6 @@ test('15.18 what is bad is refused, and said', async () => {
     headers: { ...visitor.headers, 'content-type': 'application/json' },
     body: deep,
   })
-  expect([answer.status, (await answer.json()).error.reason]).toEqual([400, 'bad_parameter'])
+  const { error } = (await answer.json()) as { error: { reason: string } }
+  expect([answer.status, error.reason]).toEqual([400, 'bad_parameter'])
 })

@@ -25,7 +25,8 @@ export function start(): void {
 
 effect(() => {
   const waiting = waitingCount.value
-  const title = me.value ? (pageAt(parts.value)?.title ?? 'Not found') : 'Log in'
+  // While it is not known who one is, the address says what will be seen.
+  const title = me.value === null ? 'Log in' : (pageAt(parts.value)?.title ?? 'Not found')
   const what = me.value ? brief(parts.value.slice(1).join(' '), 60) : ''
   document.title = `${waiting > 0 ? `(${waiting}) ` : ''}${title}${what && ` ${what}`} · stdio Bus`
 })

@@ -3,6 +3,11 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { ApiFailure, ask, type Me, me } from '../api.ts'
 import { go, parts } from '../router.ts'
 
+/** Of what was entered: a whole link is as good as the code in it. */
+function codeOf(entered: string): string {
+  return /^https?:\/\/\S*#code=([\w-]+)$/.exec(entered)?.[1] ?? entered
+}
+
 export function Login() {
   const [code, setCode] = useState('')
   const [problem, setProblem] = useState<string>()
@@ -36,7 +41,7 @@ export function Login() {
         class="card login"
         onSubmit={(event) => {
           event.preventDefault()
-          void logIn(code.trim())
+          void logIn(codeOf(code.trim()))
         }}
       >
         <img src="/console/assets/icon.svg" alt="" width="40" height="40" />
