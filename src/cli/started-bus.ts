@@ -7,9 +7,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DidNotStart } from '../client/autostart.ts'
 import { BusUnavailable } from '../client/errors.ts'
+import { readConfig } from '../config/read.ts'
+import { formatProblems } from '../config/report.ts'
 import { askControl } from '../console/control-client.ts'
 import { findRunning, type RunRecord, realPath } from '../console/running.ts'
 import type { Status, WorkerStatus } from '../console/status.ts'
+import { wantsColor } from '../host/terminal.ts'
 import { printable } from '../wire/printable.ts'
 import { programName } from './program-name.ts'
 import { UserMistake } from './user-mistake.ts'
@@ -23,6 +26,13 @@ const MISTAKE = 2
 export async function runningWith(config: string): Promise<RunRecord | undefined> {
   const wanted = realPath(config)
   return (await findRunning()).find((bus) => realPath(bus.config) === wanted)
+}
+
+/** A configuration with which no bus would start is told of before one is started, or stopped for it. */
+export async function refuseMistakes(config: string): Promise<void> {
+  const reading = await readConfig(config)
+  if (reading.ok) return
+  throw new UserMistake(formatProblems(reading.problems, { color: wantsColor(process.stderr) }).trimEnd())
 }
 
 /** An error of `startInBackground`, as a mistake of the user or a failure of the world. */

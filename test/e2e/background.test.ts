@@ -173,6 +173,15 @@ describe('restart', () => {
     expect(readFileSync(after!.log, 'utf8').match(/"level":"debug".*worker spawned/g)).toHaveLength(2)
   })
 
+  test('with a configuration that no bus would start with: exit 2, and the old one goes on', async () => {
+    const { workspace, run, rows } = world()
+    await run('start')
+    const [before] = await rows()
+    workspace.write('stdio-bus.json', '{ "pools": [{ "id": "echo", "agnt": "echo" }] }')
+    expect(await run('restart')).toMatchObject({ code: 2, stderr: expect.stringContaining('Did you mean "agent"?') })
+    expect(await rows()).toMatchObject([{ pid: before!.pid, workers_ready: 1 }])
+  })
+
   test('one in the foreground is not taken away: exit 2', async () => {
     const bus = await startBus({ config: config(pool('echo')), defaultControl: true })
     const done = await bus.run(['restart'])

@@ -6,7 +6,7 @@ import type { Command } from 'commander'
 import { askControl, type ControlOptions, findBus } from '../../console/control-client.ts'
 import type { RunRecord } from '../../console/running.ts'
 import { startAgain } from '../background.ts'
-import { describeStarted, explainStart, runningWith } from '../started-bus.ts'
+import { describeStarted, explainStart, refuseMistakes, runningWith } from '../started-bus.ts'
 import { stopBus } from '../stop-bus.ts'
 import { UserMistake } from '../user-mistake.ts'
 import { addBusOptions } from '../which-bus.ts'
@@ -44,6 +44,7 @@ async function restartBus(bus: RunRecord, now = false): Promise<string> {
     throw new UserMistake(
       'this bus was not put into the background by stdio-bus start: whoever runs it (a terminal, systemctl) must restart it; stdio-bus restart POOL starts the workers of a pool anew',
     )
+  await refuseMistakes(config)
   await stopBus(bus, { now, say: (sentence) => void process.stderr.write(`${sentence}\n`) })
   await startAgain(config, started, async () => (await runningWith(config))?.control).catch(explainStart)
   return describeStarted((await runningWith(config))!)

@@ -5,11 +5,9 @@
  */
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
-import { DEFAULT_FILE, readConfig } from '../../config/read.ts'
-import { formatProblems } from '../../config/report.ts'
-import { wantsColor } from '../../host/terminal.ts'
+import { DEFAULT_FILE } from '../../config/read.ts'
 import { startInBackground } from '../background.ts'
-import { describeStarted, explainStart, runningWith } from '../started-bus.ts'
+import { describeStarted, explainStart, refuseMistakes, runningWith } from '../started-bus.ts'
 import { UserMistake } from '../user-mistake.ts'
 import { addServeOptions } from './serve.ts'
 
@@ -23,9 +21,7 @@ export function addStart(program: Command, argv: readonly string[] = process.arg
 }
 
 async function start(config: string, flags: readonly string[]): Promise<void> {
-  const reading = await readConfig(config)
-  if (!reading.ok)
-    throw new UserMistake(formatProblems(reading.problems, { color: wantsColor(process.stderr) }).trimEnd())
+  await refuseMistakes(config)
   const known = await runningWith(config)
   if (known !== undefined) {
     const where = known.addresses.join(', ')
