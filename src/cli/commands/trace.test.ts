@@ -134,6 +134,19 @@ describe.each(['--store', '--control'])('with %s', (way) => {
     expect(statSync(output).mode & 0o777).toBe(0o600)
   })
 
+  it.each([
+    ['a folder that is not there', 'none/x.html', 'its folder is not there'],
+    ['a folder', '.', 'it is a folder'],
+  ])('to %s: a mistake in one sentence', async (_, name, why) => {
+    const output = join(folder.path, name)
+    const told = {
+      name: 'UserMistake',
+      message: expect.stringContaining(`--output ${output} cannot be written: ${why}`),
+    }
+    await expect(run('export', TRACE, '--html', '-o', output, ...from())).rejects.toMatchObject(told)
+    await expect(run('graph', TRACE, '-o', output, ...from())).rejects.toMatchObject(told)
+  })
+
   it('export writes both formats', async () => {
     expect(JSON.parse(await run('export', TRACE, ...from())).trace_id).toBe(TRACE)
     const otlp = JSON.parse(await run('export', TRACE, '--format', 'otlp-json', ...from()))

@@ -44,6 +44,12 @@ const LOOK_MS = 250
 const SHOWN_MATCHES = 5
 const EXPORT_FORMATS = ['otlp-json', 'aio', 'html'] as const
 const GRAPH_FORMATS = ['svg', 'mermaid'] as const
+const WHY_UNWRITABLE: Readonly<Record<string, string>> = {
+  ENOENT: 'its folder is not there',
+  ENOTDIR: 'what should be its folder is a file',
+  EISDIR: 'it is a folder',
+  EACCES: 'it may not be written',
+}
 const TRACE_NAMES = 'the id of a trace, a beginning that only it has, or "last"'
 
 /** A trace that is not there: nothing is wrong with the command. */
@@ -292,8 +298,16 @@ function parseCount(text: string): number {
 
 /** A trace may hold what its calls held, so a new file is its owner's only. */
 function deliver(text: string, world: Surroundings, file: string | undefined): void {
-  if (file === undefined) world.write(text)
-  else writeFileSync(file, text, { mode: 0o600 })
+  if (file === undefined) return world.write(text)
+  try {
+    writeFileSync(file, text, { mode: 0o600 })
+  } catch (cause) {
+    const { code, message } = cause as NodeJS.ErrnoException
+    const why = WHY_UNWRITABLE[code ?? ''] ?? message
+    throw new UserMistake(`--output ${file} cannot be written: ${why}; name a file in a folder you may write to`, {
+      cause,
+    })
+  }
 }
 
 /** On a terminal times are those of its clock (contract 8.5). */
