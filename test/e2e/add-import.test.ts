@@ -54,6 +54,16 @@ describe('add', () => {
     expect(checked.stdout).toContain('Set GEMINI_API_KEY')
   })
 
+  test.each([
+    ['an agent of the registry', ['--registry', 'gemini'], 'gemini'],
+    ['a URL', ['--url', 'https://mcp.example.com:8443/mcp'], 'mcp.example.com'],
+    ['an agent that ships with the bus', ['--agent', 'openai'], 'openai'],
+  ])('without a name %s has its own', async (_, args, name) => {
+    const { run, text } = world(COMMENTED)
+    expect((await run('add', ...args)).stdout).toContain(`added ${name} to stdio-bus.json\n`)
+    expect(text()).toContain(`"id": "${name}"`)
+  })
+
   test('what keeps it from working here is said at once', async () => {
     const { run } = world(COMMENTED)
     const done = await run('add', 'x', '--env', 'NOT_SET', '--', 'no-such-program-anywhere')
@@ -75,6 +85,9 @@ describe('add', () => {
 
   test.each([
     ['nothing to run', ['x'], /what is "x" to run\? give a command after --/],
+    ['a command without a name', ['--', 'npx', 'server'], /has no name: stdio-bus add NAME -- COMMAND/],
+    ['a path instead of a URL', ['--url', 'unix:bus.sock'], /has no name: stdio-bus add NAME/],
+    ['nothing at all', [], /has no name: stdio-bus add NAME/],
     ['two ways', ['x', '--agent', 'echo', '--registry', 'gemini'], /--registry and --agent exclude each other/],
     ['a name that is taken', ['echo', '--agent', 'echo'], /has a pool "echo" already .*stdio-bus remove echo/],
     ['a name that is reserved', ['bus', '--agent', 'echo'], /"bus"; allowed: any other name/],

@@ -2,6 +2,7 @@
  * `stdio-bus add NAME -- COMMAND ...`: one more pool in the configuration file, whose comments stay.
  *
  * The pool is a command after `--`, an agent of the registry, a URL, or an agent that ships with the bus: exactly one.
+ * All but a command have a name of their own, which is the pool's where none is given.
  */
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { addPool, type PoolDraft, poolNames } from '../../config/pool-edit.ts'
@@ -28,7 +29,7 @@ export function addAdd(program: Command, argv: readonly string[] = process.argv)
   program
     .command('add')
     .description('add a pool to the configuration; its comments stay')
-    .argument('<name>', 'what clients will call it')
+    .argument('[name]', 'what clients will call it (default: the agent, or the host of the URL)')
     .argument('[command...]', 'after --: the program of its workers and its arguments')
     .option('--config <path>', 'the file to change; it is made if it is not there', DEFAULT_FILE)
     .option('--registry <id>', 'an agent of the ACP registry, such as gemini')
@@ -43,11 +44,13 @@ export function addAdd(program: Command, argv: readonly string[] = process.argv)
     .option('--instances <count>', 'how many workers', readCount)
     .addOption(new Option('--sharing <mode>', 'who uses its workers').choices(['shared', 'isolated', 'lease']))
     .addOption(new Option('--protocol <name>', 'what they speak').choices(['auto', 'plain', 'acp', 'mcp']))
-    .action(async (name: string, words: string[], flags: AddFlags) => {
+    .action(async (first: string | undefined, others: string[], flags: AddFlags) => {
       const command = afterDashes(argv)
-      if (words.length > command.length)
-        throw new UserMistake(`put the command after --: stdio-bus add ${name} -- ${words.join(' ')}`)
-      await add(draftOf(name, command, flags), flags.config)
+      const words = first === undefined ? [] : [first, ...others]
+      const [name, ...astray] = words.slice(0, words.length - command.length)
+      if (astray.length > 0)
+        throw new UserMistake(`put the command after --: stdio-bus add ${name} -- ${astray.concat(command).join(' ')}`)
+      await add(draftOf(name ?? ownName(flags), command, flags), flags.config)
     })
 }
 
@@ -64,6 +67,16 @@ async function add(pool: PoolDraft, file: string): Promise<void> {
   const troubles = await troublesOf(file, [pool.id])
   process.stderr.write(troubles.text)
   process.stdout.write(await nextStep(file, troubles))
+}
+
+function ownName({ registry, agent, url }: AddFlags): string {
+  const name = registry ?? agent ?? hostOf(url)
+  if (name !== undefined) return name
+  throw new UserMistake('the pool has no name: stdio-bus add NAME -- COMMAND ..., which clients will call it by')
+}
+
+function hostOf(url = ''): string | undefined {
+  return (URL.canParse(url) && new URL(url).hostname) || undefined
 }
 
 function draftOf(id: string, [command, ...args]: readonly string[], flags: AddFlags): PoolDraft {
