@@ -18,13 +18,18 @@ describe('output that cannot be written', () => {
   const isRoot = process.getuid?.() === 0
 
   test.each([
-    ['--record', ['--record', 'no/such/folder/x.rec'], 2],
-    ['--log-file', ['--log-file', 'no/such/folder/x.log'], 2],
-    ['--log-file that is a folder', ['--log-file', '.'], 2],
-  ])('%s', async (_, args, code) => {
+    ['--record', ['--record', 'no/such/folder/x.rec'], 'its folder is not there; name another file'],
+    ['--log-file', ['--log-file', 'no/such/folder/x.log'], 'its folder is not there; name another file'],
+    ['--log-file that is a folder', ['--log-file', '.'], 'is a folder and is left alone; name another file'],
+  ])('%s', async (_, args, why) => {
     const workspace = testWorkspace()
     const file = workspace.write('bus.json', ECHO)
-    expectSaid(await runBus(['--config', file, ...args], { workspace, stdin: '' }), code, args[0]!)
+    expectSaid(await runBus(['--config', file, ...args], { workspace, stdin: '' }), 2, args[0]!, why)
+  })
+
+  test('init', async () => {
+    const done = await runBus(['init', '--config', 'no/such/x.json'], { workspace: testWorkspace(), stdin: '' })
+    expectSaid(done, 2, 'its folder is not there; name another file with --config')
   })
 
   test.skipIf(isRoot)('a folder without a right to write', async () => {

@@ -8,6 +8,7 @@ import type { Command } from 'commander'
 import { CANDIDATES, type Candidate, type Detection, detectEndpoints } from '../../config/local-endpoints.ts'
 import { DEFAULT_FILE } from '../../config/read.ts'
 import { type StarterOptions, writeStarter } from '../../config/starter.ts'
+import { whyUnwritable } from '../../host/why-unwritable.ts'
 import { programName } from '../program-name.ts'
 
 export interface InitOptions {
@@ -97,10 +98,13 @@ async function write(file: string, { text, force, config, said }: Draft): Promis
     // `wx` refuses what came into being since we looked, symbolic links included.
     await writeFile(file, text, { flag: force ? 'w' : 'wx', mode: 0o600 })
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException
+    const { code } = error as NodeJS.ErrnoException
     if (code === 'EEXIST') return refuseToOverwrite(config)
     const isMistake = code === 'ENOENT' || code === 'ENOTDIR' || code === 'EISDIR'
-    return { code: isMistake ? 2 : 1, text: `stdio-bus init: cannot write ${config}: ${message}\n` }
+    return {
+      code: isMistake ? 2 : 1,
+      text: `stdio-bus init: cannot write ${config}: ${whyUnwritable(error)}; name another file with --config\n`,
+    }
   }
   const flag = config === DEFAULT_FILE ? '' : ` --config ${config}`
   const program = programName()

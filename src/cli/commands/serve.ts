@@ -6,6 +6,7 @@ import { plainHttpDoor } from '../../config/http-door.ts'
 import { readConfig } from '../../config/read.ts'
 import { formatProblems } from '../../config/report.ts'
 import { wantsColor } from '../../host/terminal.ts'
+import { whyUnwritable } from '../../host/why-unwritable.ts'
 import { closeInheritedDescriptors } from '../../process/descriptors.ts'
 import { parseTcpAddress } from '../../transports/address.ts'
 import { BACKGROUND } from '../background.ts'
@@ -112,7 +113,9 @@ function openLog({ logLevel: level, logFormat: format, logFile }: ServeOptions):
   try {
     return new Log({ level, format, file: logFile === undefined ? undefined : resolve(logFile) })
   } catch (cause) {
-    throw new UserMistake(`--log-file ${logFile} cannot be written: ${(cause as Error).message}`, { cause })
+    throw new UserMistake(`--log-file ${logFile} cannot be written: ${whyUnwritable(cause)}; name another file`, {
+      cause,
+    })
   }
 }
 

@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { findRunning, runDirectory } from '../../console/running.ts'
 import { showTime, wantsColor } from '../../host/terminal.ts'
+import { whyUnwritable } from '../../host/why-unwritable.ts'
 import type { TraceDocument, TraceSummary } from '../../trace/document.ts'
 import type { RenderOptions } from '../../trace/render-tree.ts'
 import type { TailItem } from '../../trace/tail.ts'
@@ -44,12 +45,6 @@ const LOOK_MS = 250
 const SHOWN_MATCHES = 5
 const EXPORT_FORMATS = ['otlp-json', 'aio', 'html'] as const
 const GRAPH_FORMATS = ['svg', 'mermaid'] as const
-const WHY_UNWRITABLE: Readonly<Record<string, string>> = {
-  ENOENT: 'its folder is not there',
-  ENOTDIR: 'what should be its folder is a file',
-  EISDIR: 'it is a folder',
-  EACCES: 'it may not be written',
-}
 const TRACE_NAMES = 'the id of a trace, a beginning that only it has, or "last"'
 
 /** A trace that is not there: nothing is wrong with the command. */
@@ -302,8 +297,7 @@ function deliver(text: string, world: Surroundings, file: string | undefined): v
   try {
     writeFileSync(file, text, { mode: 0o600 })
   } catch (cause) {
-    const { code, message } = cause as NodeJS.ErrnoException
-    const why = WHY_UNWRITABLE[code ?? ''] ?? message
+    const why = whyUnwritable(cause)
     throw new UserMistake(`--output ${file} cannot be written: ${why}; name a file in a folder you may write to`, {
       cause,
     })

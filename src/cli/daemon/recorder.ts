@@ -6,6 +6,7 @@
  */
 import { randomInt } from 'node:crypto'
 import { createWriteStream, openSync, type WriteStream } from 'node:fs'
+import { whyUnwritable } from '../../host/why-unwritable.ts'
 import type { Action, BusEvent, Write } from '../../kernel/events.ts'
 import type { BusSpec } from '../../kernel/vocabulary.ts'
 import { decisionOf, FORMAT, type Header, hashOutput, type Row, seededChance, senderOf } from '../recording/format.ts'
@@ -160,8 +161,7 @@ function openNew(file: string): number {
     return openSync(file, 'wx', 0o600)
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    const why =
-      code === 'EEXIST' ? 'it exists already, and a recording is never written over' : (error as Error).message
+    const why = code === 'EEXIST' ? 'it exists already, and a recording is never written over' : whyUnwritable(error)
     throw new UserMistake(`cannot record to ${file}: ${why}; name another file with --record`)
   }
 }
