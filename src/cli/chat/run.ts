@@ -25,7 +25,7 @@ import type { Target } from './target.ts'
 
 /** What a shell reports for a program ended by Ctrl-C. */
 const INTERRUPTED = 130
-const MAX_NAME_COLUMNS = 24
+const MAX_NAME_COLUMNS = 28
 
 /** Asks the question, or whatever comes without one; resolves with the exit code. */
 export async function runChat(question: string | undefined, target: Target): Promise<number> {
@@ -135,7 +135,8 @@ class Chat {
       this.#screen.warn(error.message)
       await this.#recover().catch((failure: unknown) => {
         if (!(failure instanceof ChatFailure)) throw failure
-        this.#screen.warn(`${failure.message}; the next question tries again`)
+        const isKnown = failure.message === error.message
+        this.#screen.warn(`${isKnown ? '' : `${failure.message}; `}the next question tries again`)
       })
       return undefined
     }
