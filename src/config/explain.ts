@@ -95,7 +95,7 @@ function unknownKey(key: string, parent: Path, { schema }: Context): Finding {
 }
 
 /** As other programs call their lists of servers. */
-const SERVERS_OF_OTHERS = /^(?:mcp_?servers|context_servers)$/i
+const SERVERS_OF_OTHERS = /^(?:mcp_?servers|context_servers|servers|mcp)$/i
 const IMPORT =
   'servers of another program become pools: keep them in a file of their own and run "stdio-bus import FILE"'
 

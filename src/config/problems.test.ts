@@ -22,6 +22,8 @@ const WRONG: [title: string, lines: string[], place: string, words: RegExp][] = 
     /did you mean "max_restarts"/,
   ],
   ['a key of another program', [`{ ${POOL},`, '"transport": {} }'], '2:1 transport', /did you mean "listen"/],
+  ['the servers of VS Code', [`{ ${POOL},`, '"servers": {} }'], '2:1 servers', /run "stdio-bus import FILE"/],
+  ['the servers of opencode', [`{ ${POOL},`, '"mcp": {} }'], '2:1 mcp', /run "stdio-bus import FILE"/],
   ['a key one level too high', [`{ ${POOL},`, '"sharing": "lease" }'], '2:1 sharing', /belongs into pools\[\]/],
   [
     'a limit outside limits',
