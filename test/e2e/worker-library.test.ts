@@ -144,7 +144,7 @@ describe('hostile input', () => {
     child.stdout!.resume()
     const answers = await host.take(1_000)
     expect(answers.map(({ id }) => id)).toEqual(answers.map((_answer, index) => index + 1))
-  })
+  }, 60_000)
 })
 
 describe('the end', () => {
