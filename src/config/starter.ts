@@ -139,7 +139,7 @@ const REST = `
   },
 
   // The doors. Without any, the bus serves one client on its own stdin and stdout.
-  // The flags --stdio, --unix and --tcp replace them.
+  // The flags --stdio, --unix, --tcp, --tls and --http replace them.
   // "listen": {
   //   // A socket file that only you may use, relative to this file.
   //   "unix": "stdio-bus.sock",
