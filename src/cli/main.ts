@@ -62,8 +62,15 @@ async function main(argv: readonly string[]): Promise<void> {
     program.error(`error: unknown command '${argv[0]}'${await suggestionFor(argv[0])}; see stdio-bus --help`)
   }
   if (names.length > 1) (await import('./help.ts')).arrangeHelp(program)
-  for (const command of program.commands) command.exitOverride()
+  for (const command of program.commands) tellWhereToLook(command, program.name())
   await program.parseAsync([...argv], { from: 'user' })
+}
+
+/** A mistake in the arguments ends with what to type. */
+function tellWhereToLook(command: Command, above: string): void {
+  const name = `${above} ${command.name()}`
+  command.exitOverride().showHelpAfterError(`see ${name} --help`)
+  for (const each of command.commands) tellWhereToLook(each, name)
 }
 
 function asksVersion([first]: readonly string[]): boolean {

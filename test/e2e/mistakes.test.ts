@@ -126,3 +126,13 @@ describe('something else in the place of a configuration', () => {
 test('replay of a folder: exit 2', async () => {
   expectSaid(await runBus(['replay', '.'], { workspace: testWorkspace() }), 2, 'is no file: name the file')
 })
+
+describe('arguments that a command does not take', () => {
+  test.each([
+    [['--frob'], 'see stdio-bus serve --help'],
+    [['trace', 'show'], 'see stdio-bus trace show --help'],
+    [['registry', 'rm'], 'see stdio-bus registry rm --help'],
+  ])('%j: exit 2, and where to look', async (args, advice) => {
+    expectSaid(await runBus(args, { workspace: testWorkspace(), stdin: '' }), 2, /^error: /, advice)
+  })
+})
