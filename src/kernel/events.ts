@@ -129,7 +129,6 @@ export interface JournalHead {
   readonly states: readonly { readonly kind: string; readonly seq: number; readonly length: number }[]
 }
 
-/** The bytes that were received are lent: they lie in memory that is filled again as soon as they are applied. */
 /** What a source of workers tells of them; the kernel shows it and decides nothing by it. */
 export type Facts = Readonly<Record<string, unknown>>
 

@@ -94,8 +94,6 @@ export class KeptSession implements KeptIdentity {
   answer: string | undefined
   cwd = ''
   title = ''
-  /** The agent has said what it is called. */
-  isTitled = false
   createdAtMs = 0
   updatedAtMs = 0
   /** By the clock of the bus. */
