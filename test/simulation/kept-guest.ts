@@ -186,7 +186,15 @@ export class KeptGuest {
   #leave(session: string): void {
     const { log } = this.sessions.get(session)!
     this.world.noteSent(this, log)
+    this.#giveUp(session, log)
     this.ask('bus::sessions.detach', { session }, { log })
+  }
+
+  /** Who leaves in the middle of its own load is told that the session is lost, if it has ended meanwhile. */
+  #giveUp(session: string, log: KeptLog): void {
+    if (!this.world.mayBeOver(log)) return
+    for (const [id, owed] of this.owed)
+      if (owed.session === session && CLAIMS.has(owed.method)) this.owed.set(id, { ...owed, mayBeLost: true })
   }
 
   /** It has said that it leaves the session, or ends it. */
