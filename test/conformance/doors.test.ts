@@ -119,6 +119,14 @@ describe('doors', () => {
     expect(await (await bus.connect()).ask({ id: 1, method: 'm' })).toMatchObject({ id: 1 })
   })
 
+  test.each(['--unix', '--control'])('4.1.1 %s with an empty path is refused with exit 2', async (flag) => {
+    verifies('4.1.1-socket-path', '8.4-exit-2')
+    const workspace = testWorkspace()
+    const done = await runBus(['--config', workspace.write('bus.json', ECHO), flag, ''], { workspace })
+    expect([done.code, done.stdout]).toEqual([2, ''])
+    expect(done.stderr).toContain(flag)
+  })
+
   test('4.1.1 a socket path of 104 bytes is refused with exit 2', async () => {
     verifies('4.1.1-socket-path')
     const workspace = testWorkspace()

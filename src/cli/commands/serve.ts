@@ -100,7 +100,7 @@ async function serve(options: ServeOptions): Promise<number> {
   return runBus({
     config: reading.config,
     doors: chooseDoors(options, reading.config),
-    control: options.control === undefined ? undefined : resolve(options.control),
+    control: options.control === undefined ? undefined : socketAt('--control', options.control),
     log,
     resolveAgent: resolveRegistryAgent,
     record: await recordTo(options, log),
@@ -133,7 +133,7 @@ async function recordTo({ record, recordPayloads }: ServeOptions, log: Log): Pro
 /** Flags replace the file's `listen` (contract 4.1.1). */
 function chooseDoors(options: ServeOptions, { listen, publicUrl }: BusConfig): Doors {
   const allowUnauthenticated = options.allowUnauthenticated === true
-  const unix = (options.unix ?? []).map((path) => ({ path: resolve(path), pool: undefined }))
+  const unix = (options.unix ?? []).map((path) => ({ path: socketAt('--unix', path), pool: undefined }))
   const tcp = (options.tcp ?? []).map((address) => ({ ...parseTcpAddress(address), pool: undefined }))
   const files = certificateFiles(options)
   const http = (options.http ?? []).map((address) => plainHttpDoor(parseTcpAddress(address), { publicUrl, ...files }))
@@ -141,6 +141,12 @@ function chooseDoors(options: ServeOptions, { listen, publicUrl }: BusConfig): D
   if (isAnyOpen(named)) return { ...named, stdio: false, allowUnauthenticated }
   if (options.stdio || !isAnyOpen(listen)) return { ...NO_DOORS, stdio: true, allowUnauthenticated }
   return { ...listen, stdio: false, allowUnauthenticated }
+}
+
+/** An empty path would be the folder that the bus is started in. */
+function socketAt(flag: string, path: string): string {
+  if (path === '') throw new UserMistake(`${flag} needs the path of a socket, such as ./bus.sock`)
+  return resolve(path)
 }
 
 const NO_DOORS: Listen = { unix: [], tcp: [], tls: [], http: [] }
