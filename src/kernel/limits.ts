@@ -49,8 +49,6 @@ export const DEFAULT_LIMITS: Limits = {
 
 /** Bounds that no configuration changes; each has its clause. */
 export const FIXED = {
-  /** Ids and session ids above this are a bad envelope (4.2.2). */
-  maxIdBytes: 1 * KIB,
   /** Ids whose client has gone and whose answer is still awaited, per worker (4.2.3). */
   maxOwnerlessIds: 10_000,
   /** So long a worker may be silent to a handshake before it is asked for its dialect. */
