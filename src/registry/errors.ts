@@ -99,7 +99,7 @@ const ROWS = {
   },
   index_absent: {
     exitCode: 1,
-    wrong: () => 'without the index it is not known what is current',
+    wrong: (why) => `without the index it is not known what is current: ${why}`,
     wayOut: 'nothing was changed; check the network and the address of the index, then try again',
   },
   not_installed: {

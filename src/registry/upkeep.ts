@@ -119,5 +119,5 @@ function newestOfEachKind(installations: readonly Installation[]): readonly Inst
 
 function requireIndex({ catalogue }: Registry): void {
   if (catalogue.indexState !== 'absent') return
-  throw new RegistryError('index_absent', catalogue.warnings[0] ?? 'there is no copy of it either')
+  throw new RegistryError('index_absent', 'there is no copy of it either')
 }
