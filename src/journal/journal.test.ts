@@ -1,5 +1,5 @@
 /** The journal on a real database: what is written is read again, whole and in order (contract 12.9 to 12.11). */
-import { statSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { verifies } from '../../test/conformance/verifies.ts'
@@ -129,6 +129,20 @@ test('it is read in portions, trimmed, begun anew and deleted', async () => {
   journal.take({ order: 'delete', key: KEY })
   await journal.close()
   expect(await read(journal)).toEqual([])
+})
+
+test('what is deleted is not in the file any more', async () => {
+  verifies('12.9-store')
+  const journal = await open()
+  const said = `{"text":"a secret of theirs ${'x'.repeat(20_000)}"}`
+  const state = { kind: 'plan', seq: 1, bytes: Buffer.from('{"plan":"a secret of theirs"}\n') }
+  for (const order of [OPEN, append(1, said), append(2), { order: 'note', key: KEY, state } as JournalOrder])
+    journal.take(order)
+  await journal.close()
+  journal.take({ order: 'delete', key: KEY })
+  await journal.close()
+  await stores[0]!.close()
+  expect(readFileSync(path()).includes('a secret')).toBe(false)
 })
 
 test('what is told again counts once', async () => {

@@ -158,9 +158,12 @@ export class JournalTables implements StoreTenant {
     this.#do.open.run(key, session, pool, principal, cwd, atMs, atMs)
   }
 
+  /** What was said is overwritten, too: whoever deletes it wants it gone from the disk. */
   #drop(row: number, key: string): void {
     this.#rows.delete(key)
+    this.#db!.exec('PRAGMA secure_delete = ON')
     for (const statement of [this.#do.dropRuns, this.#do.dropStates, this.#do.dropSession]) statement.run(row)
+    this.#db!.exec('PRAGMA secure_delete = OFF')
   }
 
   #trim(row: number, before: number, isRestart: boolean): void {
