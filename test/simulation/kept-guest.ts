@@ -310,7 +310,9 @@ export class KeptGuest {
     demand(isOwn || result === undefined, 'nobody else sees it', () => `${this} has ${session} of ${log?.principal}`)
     if (result === undefined) {
       const isRefused = reason === 'session_not_owned' || reason === 'unknown_session' || reason === 'session_lost'
-      demand(!(isOwn && isRefused && !mayBeLost), 'justified', () => `${this} is refused ${session}: ${reason}`)
+      // It may have ended since it was asked for.
+      const isJustified = !isOwn || !isRefused || mayBeLost || this.world.mayBeOver(log)
+      demand(isJustified, 'justified', () => `${this} is refused ${session}: ${reason}`)
       if (!isOwn || log === undefined) return
       this.world.partFrom(this, log)
       if (isRefused) log.isOver = true
