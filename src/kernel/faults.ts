@@ -56,7 +56,7 @@ export const FAULTS = {
   },
   session_busy: {
     code: internal,
-    message: 'As many prompts as may wait for the turn of another client in this session.',
+    message: 'The session is busy with other clients; try again.',
     retryable: true,
   },
   unknown_session: { code: CODE.sessionNotFound, message: 'There is no such session.' },

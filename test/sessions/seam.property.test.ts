@@ -212,6 +212,44 @@ test('a journal that was cut or edited: what is left is told, and those who coun
   expect(gap.params).toMatchObject({ seq: 6, from: 4, to: 6 })
 })
 
+test('who is refused by the agent and reads on while it brings the session back for another is told to ask again', () => {
+  verifies('12.16-lost')
+  const journal = new FakeJournal()
+  const before = new KeptStage({ isJournaled: true })
+  journal.open(before)
+  before.open(before.come('first'))
+  before.chunk('said')
+  journal.write(before)
+  journal.restart()
+  const after = new KeptStage({ isJournaled: true })
+  journal.open(after)
+  const comes = (): number => {
+    const client = after.connect()
+    after.ask(client, 'initialize', { protocolVersion: 1 })
+    after.say(0, { id: after.told(0, 'initialize').id, result: { agentCapabilities: { loadSession: true } } })
+    return client
+  }
+  const [refused, granted] = [comes(), comes()]
+  const id = after.load(refused)
+  after.say(0, { id: after.told(0, 'session/load').id, error: { code: -32002, message: 'no' } })
+  after.load(granted)
+  after.chunk('told again')
+  after.say(0, { id: after.told(0, 'session/load').id, result: {} })
+  const finish = (): void => {
+    for (let n = 0; n < 20; n++) {
+      journal.write(after)
+      journal.answer(after)
+    }
+  }
+  finish()
+  expect(after.answerTo(refused, id)!.error.data).toMatchObject({ reason: 'session_busy', retryable: true })
+  expect(after.heard(refused).join()).not.toMatch(/lost/)
+  const from = after.count(refused)
+  const again = after.load(refused)
+  finish()
+  expect(after.heard(refused, from).slice(0, 2)).toEqual(['told again', `ok ${again}`])
+})
+
 test('a journal that cannot be read: the session is shown as lost, and nobody waits for ever', () => {
   const after = new KeptStage({ isJournaled: true })
   const times = { createdAtMs: 1, updatedAtMs: 1, seq: 5, firstSeq: 1, bytes: 500, isLost: false }

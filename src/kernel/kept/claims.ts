@@ -193,9 +193,9 @@ export class KeptClaims {
     const { history, participants } = this.#kept
     const row = client.sessions.get(kept.id)
     if (row === undefined) return
-    // It has heard what the agent has told again.
-    const seated = kept.seatOf(client)
-    if (seated !== undefined) participants.leave(seated)
+    // It has heard what the agent has told again; to whom the session is just shown as lost, it is not: they ask again.
+    for (const seat of kept.seats)
+      if (seat.client === client || seat.replay !== undefined) participants.leave(seat, 'session_busy')
     this.#kept.bind(row, client, worker.dialect!)
     if (isFresh) {
       kept.cwd = cwd ?? ''

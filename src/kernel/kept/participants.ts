@@ -21,6 +21,9 @@ export interface Joining {
   readonly isNumbered: boolean
 }
 
+/** Why a client does not get what it has asked for: it may ask again, or the session is no more. */
+type Unheard = 'session_busy' | 'session_lost'
+
 export class Participants {
   readonly #board: Switchboard
   readonly #history: History
@@ -94,10 +97,10 @@ export class Participants {
   }
 
   /** The client leaves the session; it is still there. */
-  leave(seat: Seat): void {
+  leave(seat: Seat, reason: Unheard = seat.kept.isLive ? 'session_busy' : 'session_lost'): void {
     const { kept } = seat
     const before = kept.rows[0]?.driver
-    this.#giveUpReplay(seat, kept.isLive ? 'session_busy' : 'session_lost')
+    this.#giveUpReplay(seat, reason)
     const isParticipant = this.#unseat(seat)
     if (kept.isLive && !isUnseen(seat)) this.#history.tell(kept, 'left', { more: { name: nameOf(seat) } })
     if (isParticipant) this.stepBack(kept, before)
@@ -143,7 +146,7 @@ export class Participants {
   }
 
   /** What it has asked for it does not get: it is told so. */
-  #giveUpReplay(seat: Seat, reason: 'session_busy' | 'session_lost'): void {
+  #giveUpReplay(seat: Seat, reason: Unheard): void {
     const { replay, client, kept } = seat
     seat.replay = undefined
     if (replay === undefined || client.state !== 'open') return
