@@ -56,6 +56,7 @@ export class FakeJournal {
     if (order.order === 'append') written.lines.set(order.seq, { kind: order.kind, bytes: Buffer.from(order.bytes) })
     if (order.order === 'trim')
       for (const seq of [...written.lines.keys()]) if (seq < order.before) written.lines.delete(seq)
+    if (order.order === 'trim' && order.isRestart) written.states.clear()
     if (order.order !== 'note') return
     if (order.answer !== undefined) written.answer = order.answer
     if (order.state !== undefined)

@@ -289,3 +289,53 @@ test('what is said while nothing can be written is told to the journal when it c
   for (const text of ['before', 'meanwhile', 'after'])
     expect(lines.filter(([, { bytes }]) => bytes.includes(`"${text}"`))).toHaveLength(1)
 })
+
+describe('what holds in a session while nothing can be written', () => {
+  const fail = (stage: KeptStage, journal: FakeJournal, during: () => void): void => {
+    stage.tell({ type: 'journal-changed', isWriting: false })
+    during()
+    stage.journal.length = 0
+    journal.restart()
+    stage.tell({ type: 'journal-changed', isWriting: true })
+    journal.write(stage)
+  }
+
+  test('is told to the journal when it can again', () => {
+    const journal = new FakeJournal()
+    const stage = new KeptStage({ isJournaled: true })
+    journal.open(stage)
+    stage.open(stage.come())
+    stage.update({ sessionUpdate: 'plan', entries: ['before'] })
+    journal.write(stage)
+    fail(stage, journal, () => {
+      stage.update({ sessionUpdate: 'plan', entries: ['meanwhile'] })
+      stage.update({ sessionUpdate: 'current_mode_update', currentModeId: 'ask' })
+    })
+    const { states } = journal.sessions.get('["local","s"]')!
+    expect(String(states.get('plan')?.bytes)).toContain('meanwhile')
+    expect(String(states.get('current_mode_update')?.bytes)).toContain('ask')
+  })
+
+  test('is that of the session which was brought back then, not of the one before', () => {
+    const journal = new FakeJournal()
+    const before = new KeptStage({ isJournaled: true })
+    journal.open(before)
+    before.open(before.come())
+    before.update({ sessionUpdate: 'plan', entries: ['before'] })
+    journal.write(before)
+    journal.restart()
+    const stage = new KeptStage({ isJournaled: true })
+    journal.open(stage)
+    const client = stage.connect()
+    stage.ask(client, 'initialize', { protocolVersion: 1 })
+    stage.say(0, { id: stage.told(0, 'initialize').id, result: { agentCapabilities: { loadSession: true } } })
+    fail(stage, journal, () => {
+      stage.load(client)
+      stage.chunk('told again')
+      stage.say(0, { id: stage.told(0, 'session/load').id, result: {} })
+    })
+    const { states, lines } = journal.sessions.get('["local","s"]')!
+    expect([...states]).toEqual([])
+    expect([...lines.values()].some(({ bytes }) => bytes.includes('told again'))).toBe(true)
+  })
+})

@@ -230,9 +230,13 @@ export class History {
     const atMs = Math.floor(this.#board.core.calendarMs)
     const isAgain = kept.isWritten ? { isAgain: true as const } : {}
     this.order(kept, { order: 'open', key, session, pool, principal, cwd, atMs, ...isAgain })
-    this.order(kept, { order: 'trim', key, before: journal.firstSeq })
+    // What holds is known here, or nothing of it has been read yet.
+    const isRestart = kept.isRecalled ? { isRestart: true as const } : {}
+    this.order(kept, { order: 'trim', key, before: journal.firstSeq, ...isRestart })
     for (const { seq, kind, bytes } of journal.held)
       this.order(kept, { order: 'append', key, life: kept.life, seq, kind, atMs, bytes })
+    for (const [kind, { seq, bytes }] of journal.states)
+      this.order(kept, { order: 'note', key, state: { kind, seq, bytes } })
     this.note(kept)
   }
 
