@@ -65,39 +65,53 @@ export class Ledger {
 
   /** The first message that reached a worker though the bucket was empty, whatever else the bucket was spent on. */
   excess(): ClientLine | undefined {
-    return this.#replay(
+    return replay(
+      this.#charges,
       ({ receiver, method }) => receiver !== undefined && method !== 'session/cancel',
       Number.POSITIVE_INFINITY,
       (line, left) => line.receiver !== undefined && line.method !== 'session/cancel' && left < 1 - SLACK,
     )
   }
 
-  /** There may have been nothing left for the message, if all that may have cost something did. */
+  /**
+   * There may have been nothing left for the message, if all that may have cost something did: what others of the principal sent
+   * was taken in the same event in an order that only the bus knows, so all of that may have come before.
+   */
   mayLack(refused: ClientLine): boolean {
     const mayCost = (line: ClientLine): boolean => !FREE_REASONS.has(line.refusedFor)
-    return this.#replay(mayCost, 0, (line, left) => line === refused && left < 1 + SLACK) !== undefined
+    const isIt = (line: ClientLine, left: number): boolean => line === refused && left < 1 + SLACK
+    return replay(putLast(this.#charges, refused), mayCost, 0, isIt) !== undefined
   }
+}
 
-  /** `afresh`: what there is when the rate has changed. */
-  #replay(
-    costs: (line: ClientLine) => boolean,
-    afresh: number,
-    isIt: (line: ClientLine, left: number) => boolean,
-  ): ClientLine | undefined {
-    let left = Number.POSITIVE_INFINITY
-    let before: Charge | undefined
-    for (const charge of this.#charges) {
-      const { line, atMs, rate, edition } = charge
-      if (rate !== undefined) {
-        const isSame = (before?.edition ?? 0) === edition
-        if (!isSame) left = afresh
-        if (before !== undefined && isSame) left += ((atMs - before.atMs) * rate.count) / rate.perMs
-        left = Math.min(left, rate.count)
-        if (isIt(line, left)) return line
-        if (costs(line)) left--
-      }
-      before = charge
+/** The charges with that of the line behind all others of its event. */
+function putLast(charges: readonly Charge[], line: ClientLine): readonly Charge[] {
+  const own = charges.find((charge) => charge.line === line)
+  const last = charges.findLastIndex((charge) => charge.line.taken!.event === line.taken!.event)
+  if (own === undefined) return charges
+  return [...charges.slice(0, last + 1).filter((charge) => charge !== own), own, ...charges.slice(last + 1)]
+}
+
+/** `afresh`: what there is when the rate has changed. */
+function replay(
+  charges: readonly Charge[],
+  costs: (line: ClientLine) => boolean,
+  afresh: number,
+  isIt: (line: ClientLine, left: number) => boolean,
+): ClientLine | undefined {
+  let left = Number.POSITIVE_INFINITY
+  let before: Charge | undefined
+  for (const charge of charges) {
+    const { line, atMs, rate, edition } = charge
+    if (rate !== undefined) {
+      const isSame = (before?.edition ?? 0) === edition
+      if (!isSame) left = afresh
+      if (before !== undefined && isSame) left += ((atMs - before.atMs) * rate.count) / rate.perMs
+      left = Math.min(left, rate.count)
+      if (isIt(line, left)) return line
+      if (costs(line)) left--
     }
-    return undefined
+    before = charge
   }
+  return undefined
 }
