@@ -13,17 +13,20 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { parseArgs } from 'node:util'
+import { readOptions } from '../test/support/options.mjs'
 import { cpuSeconds } from './process-figures.mjs'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const MEMBER = join(ROOT, 'bench/aggregate-member.mjs')
 const AGENT = join(ROOT, 'bench/aggregate-agent.mjs')
-const { values: options } = parseArgs({
-  options: {
-    quick: { type: 'boolean', default: false },
-    program: { type: 'string', default: join(ROOT, 'dist/cli/main.js') },
-  },
+const USAGE = `usage: node bench/aggregate.mjs [--quick] [--program FILE]: what one MCP server made of many costs (contract 13)
+
+  --quick         short rounds
+  --program FILE  another build than dist/cli/main.js`
+
+const options = readOptions(USAGE, {
+  quick: { type: 'boolean', default: false },
+  program: { type: 'string', default: join(ROOT, 'dist/cli/main.js') },
 })
 const ROUNDS = options.quick ? 3 : 7
 const CALLS = options.quick ? 1_500 : 5_000

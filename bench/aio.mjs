@@ -13,16 +13,19 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { parseArgs } from 'node:util'
+import { readOptions } from '../test/support/options.mjs'
 import { cpuSeconds, peakRssMib, rssMib } from './process-figures.mjs'
 
-const { values: options } = parseArgs({
-  options: {
-    rate: { type: 'string', default: '5000' },
-    seconds: { type: 'string', default: '8' },
-    untraced: { type: 'string', default: fileURLToPath(new URL('aio-untraced.mjs', import.meta.url)) },
-    bus: { type: 'string', default: fileURLToPath(new URL('../dist/cli/main.js', import.meta.url)) },
-  },
+const USAGE = `usage: node bench/aio.mjs [options]: what a traced call costs the bus
+
+  --rate N     calls a second (5000)
+  --seconds N  for each row (8)`
+
+const options = readOptions(USAGE, {
+  rate: { type: 'string', default: '5000' },
+  seconds: { type: 'string', default: '8' },
+  untraced: { type: 'string', default: fileURLToPath(new URL('aio-untraced.mjs', import.meta.url)) },
+  bus: { type: 'string', default: fileURLToPath(new URL('../dist/cli/main.js', import.meta.url)) },
 })
 const TICK_MS = 10
 const PER_TICK = Math.round((Number(options.rate) * TICK_MS) / 1000)

@@ -7,12 +7,16 @@ import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { connect as connectNats } from '@nats-io/transport-node'
+import { readOptions } from '../test/support/options.mjs'
 import { hasNative, nativeRound, nativeWorker } from './native.mjs'
 
 const PROGRAM = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url))
 /** Where tests keep a server that they have fetched. */
 const CACHE = fileURLToPath(new URL('../node_modules/.cache/nats-server/usr/sbin', import.meta.url))
-const isQuick = process.argv.includes('--quick')
+const USAGE = `usage: node bench/cluster.mjs [--quick]: what another node costs (contract 14); NATS_SERVER names a nats-server that is not on PATH
+
+  --quick  one round, and fewer idle streams`
+const { quick: isQuick } = readOptions(USAGE, { quick: { type: 'boolean', default: false } })
 const ROUNDS = isQuick ? 1 : 3
 const IDLE = isQuick ? 2_000 : 10_000
 const AT_ONCE = 100

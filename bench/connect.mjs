@@ -11,9 +11,14 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { readOptions } from '../test/support/options.mjs'
 
-const asked = process.argv.indexOf('--program')
-const program = asked === -1 ? fileURLToPath(new URL('../dist/cli/main.js', import.meta.url)) : process.argv[asked + 1]
+const USAGE = `usage: node bench/connect.mjs [--program FILE]: what \`stdio-bus connect\` costs beside a direct connection
+
+  --program FILE  another build than dist/cli/main.js`
+const { program } = readOptions(USAGE, {
+  program: { type: 'string', default: fileURLToPath(new URL('../dist/cli/main.js', import.meta.url)) },
+})
 const folder = mkdtempSync(join(tmpdir(), 'sb-'))
 const socketPath = join(folder, 'bus.sock')
 const env = { PATH: process.env.PATH, HOME: folder }

@@ -9,21 +9,26 @@ import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { parseArgs, promisify } from 'node:util'
+import { promisify } from 'node:util'
 import axe from 'axe-core'
 import { chromium } from 'playwright-core'
 import { findChromium } from '../scripts/chromium.mjs'
+import { readOptions } from '../test/support/options.mjs'
 import { fillTraces, measureTraces } from './console/traces.mjs'
 import { hasNative, nativeRound, nativeWorker } from './native.mjs'
 import { rssMib } from './process-figures.mjs'
 
 const PROGRAM = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url))
-const { values: options } = parseArgs({
-  options: {
-    quick: { type: 'boolean' },
-    minutes: { type: 'string', default: '3' },
-    only: { type: 'string', default: '' },
-  },
+const USAGE = `usage: node bench/console.mjs [options]: what the console weighs and costs, in a real browser (contract 15)
+
+  --quick      short rounds
+  --minutes N  for how long the heap of a page is looked at (3); the specification says 60
+  --only TEXT  only the rows whose name contains it`
+
+const options = readOptions(USAGE, {
+  quick: { type: 'boolean' },
+  minutes: { type: 'string', default: '3' },
+  only: { type: 'string', default: '' },
 })
 const MINUTES = Number(options.minutes)
 const ROUNDS = options.quick ? 3 : 7

@@ -12,18 +12,21 @@ import { cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { parseArgs } from 'node:util'
+import { readOptions } from '../test/support/options.mjs'
 import { cpuSeconds } from './process-figures.mjs'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const EVERYTHING = join(ROOT, 'node_modules/@modelcontextprotocol/server-everything/dist/index.js')
 const IN_FLIGHT = 20
 const LINE_BYTES = 200
-const { values: options } = parseArgs({
-  options: {
-    quick: { type: 'boolean', default: false },
-    program: { type: 'string', default: join(ROOT, 'dist/cli/main.js') },
-  },
+const USAGE = `usage: node bench/mcp.mjs [--quick] [--program FILE]: what the bus costs MCP traffic
+
+  --quick         short rounds
+  --program FILE  another build than dist/cli/main.js`
+
+const options = readOptions(USAGE, {
+  quick: { type: 'boolean', default: false },
+  program: { type: 'string', default: join(ROOT, 'dist/cli/main.js') },
 })
 const ROUNDS = options.quick ? 3 : 7
 const ROUND_MS = options.quick ? 1_000 : 3_000

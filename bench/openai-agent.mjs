@@ -14,7 +14,7 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { parseArgs } from 'node:util'
+import { readOptions } from '../test/support/options.mjs'
 
 const dist = fileURLToPath(new URL('../dist/', import.meta.url))
 const nowMs = () => performance.timeOrigin + performance.now()
@@ -22,6 +22,12 @@ const chunkOf = (content) => `data: ${JSON.stringify({ choices: [{ index: 0, del
 const keepAlive = new Agent({ keepAlive: true })
 const sessionsAtOnce = 200
 const tickMs = 5
+
+const USAGE = `usage: node bench/openai-agent.mjs [options]: what the OpenAI agent adds to the first token, and 200 sessions at once
+
+  --rate N     chunks a second (5000, then 20000)
+  --seconds N  for each rate (8)
+  --bus        with the daemon between client and agent`
 
 if (process.send && process.argv[2] === 'endpoint') serveEndpoint()
 else await measure()
@@ -60,8 +66,10 @@ function serveEndpoint() {
 }
 
 async function measure() {
-  const { values } = parseArgs({
-    options: { rate: { type: 'string' }, seconds: { type: 'string' }, bus: { type: 'boolean' } },
+  const values = readOptions(USAGE, {
+    rate: { type: 'string' },
+    seconds: { type: 'string' },
+    bus: { type: 'boolean' },
   })
   const endpoint = fork(fileURLToPath(import.meta.url), ['endpoint'])
   const [{ port }] = await once(endpoint, 'message')

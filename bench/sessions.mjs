@@ -12,16 +12,19 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { parseArgs } from 'node:util'
+import { readOptions } from '../test/support/options.mjs'
 import { cpuSeconds, rssMib } from './process-figures.mjs'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const AGENT = join(ROOT, 'bench/sessions-agent.mjs')
-const { values: options } = parseArgs({
-  options: {
-    quick: { type: 'boolean', default: false },
-    program: { type: 'string', default: join(ROOT, 'dist/cli/main.js') },
-  },
+const USAGE = `usage: node bench/sessions.mjs [--quick] [--program FILE]: what sessions that outlive their clients cost (contract 12)
+
+  --quick         short rounds
+  --program FILE  another build than dist/cli/main.js`
+
+const options = readOptions(USAGE, {
+  quick: { type: 'boolean', default: false },
+  program: { type: 'string', default: join(ROOT, 'dist/cli/main.js') },
 })
 const ROUNDS = options.quick ? 3 : 7
 const UPDATES = 10_000

@@ -7,13 +7,17 @@
 import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 import { askWholeExport, askWholeTrace } from '../dist/trace/queries.js'
 import { renderSvg } from '../dist/trace/render-svg.js'
 import { renderTree } from '../dist/trace/render-tree.js'
 import { openTraceStore } from '../dist/trace/store.js'
+import { readOptions } from '../test/support/options.mjs'
 
-const { values: options } = parseArgs({ options: { calls: { type: 'string', default: '1000000' } } })
+const USAGE = `usage: node bench/trace-store.mjs [--calls N]: what the trace store costs by itself
+
+  --calls N  how many are stored (1000000)`
+
+const options = readOptions(USAGE, { calls: { type: 'string', default: '1000000' } })
 const CALLS = Number(options.calls)
 const CALLS_PER_TRACE = 10
 const folder = mkdtempSync(join(tmpdir(), 'stdio-bus-bench-'))

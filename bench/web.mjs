@@ -9,7 +9,7 @@ import { cpus, loadavg } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { parseArgs } from 'node:util'
+import { readOptions } from '../test/support/options.mjs'
 import { rssMib } from './process-figures.mjs'
 import { FrameLane, LineLane } from './web/echo-lanes.mjs'
 import { HttpLane } from './web/http-lane.mjs'
@@ -18,12 +18,16 @@ import { everythingPool, installPeers, startBus, startDirect, startPeer } from '
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const WORKER = join(ROOT, 'bench/web/plain-worker.mjs')
 const CLIENTS = 20
-const { values: options } = parseArgs({
-  options: {
-    quick: { type: 'boolean', default: false },
-    program: { type: 'string', default: join(ROOT, 'dist/cli/main.js') },
-    only: { type: 'string', default: 'calls,sockets,memory,stuck,buses' },
-  },
+const USAGE = `usage: node bench/web.mjs [options]: what the web doors cost, beside other gateways and the server itself (contract 10, 11)
+
+  --quick         short rounds
+  --program FILE  another build than dist/cli/main.js
+  --only LIST     some of calls,sockets,memory,stuck,buses`
+
+const options = readOptions(USAGE, {
+  quick: { type: 'boolean', default: false },
+  program: { type: 'string', default: join(ROOT, 'dist/cli/main.js') },
+  only: { type: 'string', default: 'calls,sockets,memory,stuck,buses' },
 })
 const ROUNDS = options.quick ? 3 : 7
 const ROUND_MS = options.quick ? 1_000 : 3_000
