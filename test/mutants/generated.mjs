@@ -31,6 +31,7 @@ const LONG = { seeds: 150, timeoutMs: 240_000 }
 const EVENTS = 600
 const TESTS_TIMEOUT_MS = 120_000
 const BAR = 0.9
+const HANGS = 'it does not end'
 
 /** Runs the sample; gives the exit code. */
 export async function runGenerated({ sample, seed, only, jobs }) {
@@ -50,7 +51,9 @@ export async function runGenerated({ sample, seed, only, jobs }) {
       for (let mutant = waiting.shift(); mutant !== undefined; mutant = waiting.shift()) {
         const verdict = await judge(mutant, bench)
         rows.push({ ...mutant, ...verdict })
-        console.log(`${rows.length}/${total}  ${verdict.verdict.padEnd(17)}  ${describe(mutant)}`)
+        console.log(
+          `${rows.length}/${total}  ${(verdict.isLate ? 'does not end' : verdict.verdict).padEnd(17)}  ${describe(mutant)}`,
+        )
       }
     }),
   )
@@ -127,17 +130,22 @@ async function judge(mutant, bench) {
     writeFileSync(compiled, code)
     writeFileSync(path, broken)
     const short = await hunt(bench.built, SHORT)
-    if (short !== undefined) return { verdict: 'noticed', by: 'simulation' }
+    if (short !== undefined) return noticed('simulation', short)
     const failed = await runTests(bench)
-    if (failed !== undefined) return { verdict: 'noticed', by: 'tests' }
+    if (failed !== undefined) return noticed('tests', failed)
     if (isKnownEquivalent(mutant)) return { verdict: 'equivalent' }
     const long = await hunt(bench.built, LONG)
-    if (long !== undefined) return { verdict: 'noticed', by: 'simulation' }
+    if (long !== undefined) return noticed('simulation', long)
     return { verdict: (await hasSoundTypes(bench)) ? 'SURVIVED' : 'does not compile' }
   } finally {
     writeFileSync(compiled, before)
     writeFileSync(path, text)
   }
+}
+
+/** What does not end may hang, or the machine may be busy: that is counted apart. */
+function noticed(by, what) {
+  return { verdict: 'noticed', by, isLate: what === HANGS }
 }
 
 function strip(file, text) {
@@ -156,7 +164,7 @@ async function hunt(built, extent) {
 
 async function huntIn(world, built, { seeds, timeoutMs }) {
   const { code, output, isLate } = await run([HUNT, built, String(seeds), String(EVENTS), world], ROOT, timeoutMs)
-  if (isLate) return 'the kernel hangs'
+  if (isLate) return HANGS
   return code === 0 ? JSON.parse(output).what : 'the kernel crashes'
 }
 
@@ -171,7 +179,7 @@ async function runTests({ tree }) {
     '--no-file-parallelism',
   ]
   const { code, output, isLate } = await run(args, tree, TESTS_TIMEOUT_MS)
-  if (isLate) return 'the tests do not end'
+  if (isLate) return HANGS
   return code === 0 ? undefined : output.slice(-400)
 }
 
@@ -233,7 +241,7 @@ function report(rows, allCount, setting, isWhole) {
       operators,
     ),
     '',
-    `${noticed.length} of ${counted} are noticed: ${(100 * share).toFixed(1)} % (${noticed.filter(({ by }) => by === 'simulation').length} by the simulation first).`,
+    `${noticed.length} of ${counted} are noticed: ${(100 * share).toFixed(1)} % (${noticed.filter(({ by }) => by === 'simulation').length} by the simulation first, ${noticed.filter(({ isLate }) => isLate).length} because it did not end in time).`,
     ...(survivors.length === 0 ? [] : ['', 'Survivors:', '']),
     ...survivors.map(({ file, line, operator, source }) => `- \`${file}:${line}\` ${operator}: \`${source}\``),
   ]
