@@ -250,6 +250,39 @@ test('who is refused by the agent and reads on while it brings the session back 
   expect(after.heard(refused, from).slice(0, 2)).toEqual(['told again', `ok ${again}`])
 })
 
+test('who reads what was said in a session is told nothing of the next one of its name', () => {
+  verifies('12.19-numbers')
+  const journal = new FakeJournal()
+  const before = new KeptStage({ isJournaled: true })
+  journal.open(before)
+  before.open(before.come())
+  before.chunk('said in the first')
+  journal.write(before)
+  journal.restart()
+  const after = new KeptStage({ isJournaled: true })
+  journal.open(after)
+  const client = after.come()
+  const watchers = [after.connect(), after.connect()] as const
+  const watch = (watcher: number): number =>
+    after.ask(watcher, 'bus::sessions.attach', { session: 's', role: 'observe', from: 1 })
+  watch(watchers[0])
+  journal.write(after)
+  after.open(client)
+  after.chunk('said in the second')
+  for (let n = 0; n < 20; n++) {
+    journal.write(after)
+    journal.answer(after, 1)
+  }
+  expect(after.heard(watchers[0]).join()).not.toContain('second')
+  expect(after.atClient.get(watchers[0])!.at(-1)!.params).toMatchObject({ kind: 'gap', from: 1, to: 2 })
+  watch(watchers[1])
+  for (let n = 0; n < 20; n++) {
+    journal.write(after)
+    journal.answer(after)
+  }
+  expect(after.heard(watchers[1])).toContain('said in the second')
+})
+
 test('a journal that cannot be read: the session is shown as lost, and nobody waits for ever', () => {
   const after = new KeptStage({ isJournaled: true })
   const times = { createdAtMs: 1, updatedAtMs: 1, seq: 5, firstSeq: 1, bytes: 500, isLost: false }

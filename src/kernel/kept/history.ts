@@ -163,7 +163,7 @@ export class History {
   #read(seat: Seat): void {
     const { kept, next } = seat
     const { journal, key, keeping, isRecalled } = kept
-    if (keeping?.isJournaled !== true) {
+    if (keeping?.isJournaled !== true || kept.isForgotten) {
       kept.isRecalled = true
       return void (seat.next <= journal.seq && this.#skipTo(seat, journal.heldFrom))
     }
@@ -186,12 +186,12 @@ export class History {
     const copy = Buffer.from(bytes)
     let at = 0
     const ahead: Entry[] = []
-    for (const { seq, kind, length } of entries) {
+    for (const { seq, kind, length } of kept.isForgotten ? [] : entries) {
       const line = copy.subarray(at, (at += length))
       if (seq >= seat.next && this.#isLine(line)) ahead.push({ seq, kind, bytes: line })
     }
     seat.ahead = ahead
-    if (!kept.isRecalled) {
+    if (!kept.isRecalled && !kept.isForgotten) {
       kept.isRecalled = true
       kept.answer ??= head?.answer
       const states = new Map<string, State>()

@@ -108,6 +108,8 @@ export class KeptSession implements KeptIdentity {
   replayedBytes = 0
   /** The journal has begun it; what was there under its key before is gone. */
   isWritten = false
+  /** It is known no more: what the journal has under its key is another's. */
+  isForgotten = false
   /** What is known of it beside its lines is here; else the journal has it. */
   isRecalled = true
   /** The agent cannot bring it back, or has refused to. */

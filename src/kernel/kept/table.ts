@@ -81,6 +81,7 @@ export class KeptTable {
     // Another may have begun under its name.
     if (this.#byKey.get(kept.key) !== kept) return
     this.#byKey.delete(kept.key)
+    kept.isForgotten = true
     this.bytes -= kept.journal.bytes
     const others = this.named(kept.id).filter((each) => each !== kept)
     if (others.length === 0) this.#byId.delete(kept.id)
