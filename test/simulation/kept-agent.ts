@@ -15,6 +15,8 @@ interface Turn {
   readonly session: string
   readonly guest: number
   left: number
+  /** The agent has said that its session is closed: its answer is all that is left of it. */
+  isClosed: boolean
 }
 
 /** What an agent has asked, from its line to its answer. */
@@ -85,10 +87,10 @@ export class KeptAgent {
   #prompted(id: string | number, { sessionId, prompt }: Message): void {
     const guest = Number(prompt[0].text.split(':')[1])
     for (const turn of this.turns) {
-      const isOther = turn.session === sessionId && turn.guest !== guest
+      const isOther = turn.session === sessionId && turn.guest !== guest && !turn.isClosed
       demand(!isOther, 'order kept', () => `${this} has turns of guests ${turn.guest} and ${guest} in ${sessionId}`)
     }
-    this.turns.add({ id, session: sessionId, guest, left: this.world.chance.int(6) })
+    this.turns.add({ id, session: sessionId, guest, left: this.world.chance.int(6), isClosed: false })
     const log = this.#logOf(sessionId)
     if (log === undefined) return
     const { principal } = this.world.guest(guest)!
@@ -243,13 +245,14 @@ export class KeptAgent {
       return this.#tell(log, 'said', 'agent_message_chunk')
     }
     if (isRefused) return this.world.fromAgent(this, { id, error: { code: -32002, message: 'no' } })
-    if (guest.isOpen && log.words.length > 0) this.world.settleIn(this, guest, log)
+    if (guest.isOpen && log.words.length > 0) this.world.renew(this, guest, log)
     else if (guest.isOpen) this.world.goOn(this, guest, log)
     this.world.fromAgent(this, { id, result: {} })
   }
 
-  #close({ id, log }: Message): void {
+  #close({ id, log, params }: Message): void {
     if (log !== undefined) log.isOver = true
+    for (const turn of this.turns) if (turn.session === params.sessionId) turn.isClosed = true
     this.world.fromAgent(this, { id, result: {} })
   }
 
@@ -257,7 +260,10 @@ export class KeptAgent {
   die(): void {
     this.isAlive = false
     for (const log of [...this.logs.values(), ...this.#ending.values()]) log.isOver = true
-    for (const question of this.questions.values()) question.isSettled = true
+    // Of one that was held up the last words are still on their way: what it asks may be put to another until they are read.
+    for (const question of this.questions.values())
+      if (this.isPaused) question.isVague = true
+      else question.isSettled = true
     this.world.agentGone(this)
   }
 

@@ -3,7 +3,7 @@
  * answers or leaves it, and reads or does not. Whatever it is told is held against what was said (`kept-log.ts`).
  */
 import type { Message } from './kept-agent.ts'
-import { type KeptLog, Reading } from './kept-log.ts'
+import { type Beginning, type KeptLog, Reading } from './kept-log.ts'
 import type { KeptWorld } from './kept-world.ts'
 import { demand } from './violation.ts'
 
@@ -15,6 +15,8 @@ interface Owed {
   readonly log: KeptLog | undefined
   /** The number from which it wishes to hear; left out: from now. */
   readonly from?: number | undefined
+  /** What it read before it asked: it goes on with that if it is refused. */
+  readonly before?: Reading | undefined
 }
 
 interface Place {
@@ -133,20 +135,22 @@ export class KeptGuest {
   #attach(log: KeptLog, role: 'drive' | 'observe'): void {
     const from = this.world.chance.pick([undefined, 1])
     const mayBeLost = this.world.mayBeOver(log)
+    const before = this.readings.get(log.number)
     if (log.principal === this.principal) {
       const start = from === undefined ? log.words.length : 0
       this.#open(log, { from: this.world.mayTrim || log.isOver ? undefined : start, isNumbered: true, isReplay: false })
     }
     if (log.principal === this.principal && !log.isOver && role === 'drive') this.world.takePart(this, log)
     else this.world.partFrom(this, log)
-    this.ask('bus::sessions.attach', { session: log.session, role, from }, { mayBeLost, log, from })
+    this.ask('bus::sessions.attach', { session: log.session, role, from }, { mayBeLost, log, from, before })
   }
 
   /** It is about to read the session. */
   begin(log: KeptLog, how: 'new' | 'load' | 'resume'): void {
     const isVague = this.world.mayTrim || (how === 'resume' && this.world.isVague(log))
-    const start = how === 'resume' ? this.world.sentTo(log) : 0
-    this.#open(log, { from: isVague ? undefined : start, isNumbered: false, isReplay: how === 'load' })
+    const { sentTo: start, heardTo } = how === 'resume' ? this.world.sent(log) : { sentTo: 0, heardTo: 0 }
+    const from = isVague ? undefined : start
+    this.#open(log, { from, earliest: heardTo, isNumbered: false, isReplay: how === 'load' })
   }
 
   /** The agent has brought the session back: whoever waits for it, or looks on and counts, reads what is told again. */
@@ -157,15 +161,17 @@ export class KeptGuest {
       if (place.log === log) return
       this.sessions.set(log.session, { ...place, log, isRenewed: true })
       this.#open(log, { from: 0, isNumbered: true, isReplay: false })
-    } else if (waits !== undefined) {
+      return
+    }
+    // Its part in the session has ended with the process before.
+    this.sessions.delete(log.session)
+    if (waits !== undefined) {
       this.world.takePart(this, log)
-      // It has begun to read what stays as it was.
-      if (waits.method === 'session/load' && this.readings.has(log.number)) return
       this.begin(log, waits.method === 'session/load' ? 'load' : 'resume')
     }
   }
 
-  #open(log: KeptLog, how: { from: number | undefined; isNumbered: boolean; isReplay: boolean }): void {
+  #open(log: KeptLog, how: Omit<Beginning, 'guest' | 'mayMiss'>): void {
     this.world.noteSent(this, log)
     this.readings.set(log.number, new Reading(log, { guest: this.number, mayMiss: this.world.mayTrim, ...how }))
   }
@@ -271,7 +277,9 @@ export class KeptGuest {
     const expected = here.seq + 1
     here.seq = told ?? expected
     if (kind === 'dropped' && told === expected - 1) return this.#dropped(session)
-    const isGap = kind === 'gap' && (this.world.mayTrim || here.isRenewed || told === here.firstSeq - 1)
+    // What was said in a session goes when another begins under its name.
+    const mayMiss = this.world.mayTrim || here.isRenewed || here.log !== this.world.logOf(this.principal, session)
+    const isGap = kind === 'gap' && (mayMiss || told === here.firstSeq - 1)
     demand(isGap || here.seq === expected, 'order kept', () => `${this} counts ${told} where ${expected} is next`)
   }
 
@@ -304,7 +312,7 @@ export class KeptGuest {
     if (owed.method === 'session/list' || owed.method === 'bus::sessions.list') this.#listed(result.sessions)
   }
 
-  #claimed({ method, session, log, mayBeLost, from }: Owed, result: Message, reason: string | undefined): void {
+  #claimed({ method, session, log, mayBeLost, from, before }: Owed, result: Message, reason: string | undefined): void {
     const isOwn = log?.principal === this.principal
     if (!isOwn && log !== undefined && this.world.mayBeForgotten(log)) return
     demand(isOwn || result === undefined, 'nobody else sees it', () => `${this} has ${session} of ${log?.principal}`)
@@ -315,6 +323,7 @@ export class KeptGuest {
       demand(isJustified, 'justified', () => `${this} is refused ${session}: ${reason}`)
       if (!isOwn || log === undefined) return
       this.world.partFrom(this, log)
+      if (before !== undefined) this.readings.set(log.number, before)
       if (isRefused) log.isOver = true
       return
     }

@@ -27,10 +27,14 @@ export class KeptLog {
   isOver = false
   /** It was over once: who asked for it then may be told so later. */
   hasComeBack = false
+  /** Several took part at once: one that did not read then may have been taken off. */
+  wasShared = false
   /** It was without a guest for so long that it may have ended. */
   isDoubtful = false
   /** Up to here some participant was sent everything; `isVague`: one did not read when it went. */
   sentTo = 0
+  /** What follows until `sentTo` is not for that participant: how far the bus has come in it nobody outside can tell. */
+  heardTo = 0
   isVague = false
   /** What a guest has said and the agent has not shown to have repeated. */
   pending: string[] = []
@@ -63,10 +67,12 @@ export class KeptLog {
   }
 }
 
-interface Beginning {
+export interface Beginning {
   readonly guest: number
   /** The first word that it is to get; undefined: whichever is left. */
   readonly from: number | undefined
+  /** It may begin earlier, from here: nobody was sent what lies between. */
+  readonly earliest?: number
   readonly isNumbered: boolean
   /** What was said before is told again, without what was of no use later. */
   readonly isReplay: boolean
@@ -83,18 +89,25 @@ export class Reading {
   /** Below this its own words are told again; below that notices are left out. */
   readonly #joinedAt: number
   readonly #replayedTo: number
+  readonly #earliest: number | undefined
   #next: number | undefined
   #begunAt: number | undefined
   #lastState = -1
 
-  constructor(log: KeptLog, { guest, from, isNumbered, isReplay, mayMiss }: Beginning) {
+  constructor(log: KeptLog, { guest, from, earliest, isNumbered, isReplay, mayMiss }: Beginning) {
     this.log = log
     this.#guest = guest
     this.#next = from
+    this.#earliest = earliest
     this.#isNumbered = isNumbered
     this.#mayMiss = mayMiss
     this.#joinedAt = log.words.length
     this.#replayedTo = isReplay ? log.words.length : 0
+  }
+
+  /** Up to here it has got what was for it. */
+  get heard(): number {
+    return this.#next ?? 0
   }
 
   /** The first word that it has not got. */
@@ -107,6 +120,7 @@ export class Reading {
     const word = log.words[at]
     demand(word !== undefined, 'nobody else sees it', () => `${this} hears word ${at}, which nobody has said`)
     if (this.#isStateAgain(at)) return
+    if (this.#isEarly(at)) this.#next = at
     const next = this.#skip(this.#next ?? at)
     // A turn that ends with its session tells its prompt to everybody who comes later.
     const isLate = log.isOver && word.by === this.#guest && at === this.#next
@@ -114,6 +128,12 @@ export class Reading {
     demand(isRight, 'order kept', () => `${this} hears word ${at} where ${next} is its next`)
     if (this.#begunAt === undefined) this.#begin(at)
     this.#next = at + 1
+  }
+
+  /** It begins with what the participant that was sent most had not come to. */
+  #isEarly(at: number): boolean {
+    if (this.#begunAt !== undefined || this.#next === undefined || this.#earliest === undefined) return false
+    return at >= this.#earliest && at < this.#next
   }
 
   /** The session has ended in the middle of the replay: what is left of it is past, and no notice is. */

@@ -310,18 +310,28 @@ export class KeptWorld {
     const before = this.logOf(guest.principal, session)
     if (before !== undefined && !before.isOver) return undefined
     const log = this.makeLog(guest.principal, session)
-    this.settleIn(agent, guest, log)
+    this.#settleIn(agent, guest, log)
     return log
   }
 
-  settleIn(agent: KeptAgent, guest: KeptGuest, log: KeptLog): void {
+  #settleIn(agent: KeptAgent, guest: KeptGuest, log: KeptLog): void {
     const before = this.logOf(log.principal, log.session)
     if (before !== undefined) before.isOver = true
     this.#logs.set(`${log.principal} ${log.session}`, log)
     agent.logs.set(log.session, log)
     log.lastWordMs = this.nowMs
-    log.sentTo = log.words.length
+    log.sentTo = log.heardTo = log.words.length
     this.takePart(guest, log)
+  }
+
+  /** The agent has brought the session back and told all of it again. */
+  renew(agent: KeptAgent, guest: KeptGuest, log: KeptLog): void {
+    this.#settleIn(agent, guest, log)
+    this.#lead(guest, log)
+  }
+
+  /** Others that look on or have asked for what was brought back come to it. */
+  #lead(guest: KeptGuest, log: KeptLog): void {
     for (const other of this.#guests.values())
       if (other !== guest && other.principal === log.principal) other.follow(log)
   }
@@ -337,17 +347,19 @@ export class KeptWorld {
     this.flushPrompt(log)
     log.isOver = false
     log.hasComeBack = true
-    log.sentTo = log.words.length
+    log.sentTo = log.heardTo = log.words.length
     log.isVague = false
+    log.participants.clear()
     agent.logs.set(session, log)
     guest.begin(log, 'resume')
     this.takePart(guest, log)
-    for (const other of this.#guests.values()) if (other !== guest && other.principal === principal) other.follow(log)
+    this.#lead(guest, log)
   }
 
   takePart(guest: KeptGuest, log: KeptLog): void {
     log.isDoubtful = this.mayBeOver(log)
     log.participants.add(guest.number)
+    log.wasShared ||= log.participants.size > 1
   }
 
   partFrom(guest: KeptGuest, log: KeptLog): void {
@@ -359,14 +371,18 @@ export class KeptWorld {
     if (!log.participants.has(guest.number)) return
     if (guest.hasUnread || !guest.isReading) log.isVague = true
     const reading = guest.readings.get(log.number)
-    if (reading !== undefined) log.sentTo = Math.max(log.sentTo, reading.next)
+    if (reading === undefined) return
+    log.sentTo = Math.max(log.sentTo, reading.next)
+    log.heardTo = Math.max(log.heardTo, reading.heard)
   }
 
-  sentTo(log: KeptLog): number {
-    const readings = [...log.participants].map(
-      (number) => this.#guests.get(number)?.readings.get(log.number)?.next ?? 0,
-    )
-    return Math.max(log.sentTo, ...readings)
+  /** How far somebody who takes part was sent everything, at most and at least. */
+  sent(log: KeptLog): Pick<KeptLog, 'sentTo' | 'heardTo'> {
+    const readings = [...log.participants].flatMap((number) => this.#guests.get(number)?.readings.get(log.number) ?? [])
+    return {
+      sentTo: Math.max(log.sentTo, ...readings.map(({ next }) => next)),
+      heardTo: Math.max(log.heardTo, ...readings.map(({ heard }) => heard)),
+    }
   }
 
   isVague(log: KeptLog): boolean {
@@ -377,10 +393,17 @@ export class KeptWorld {
   /** The session may have ended, as far as anybody outside can know. */
   mayBeOver(log: KeptLog): boolean {
     if (log.isOver) return true
-    if ([...log.participants].some((guest) => !this.#guests.get(guest)?.isLeaving(log))) return log.isDoubtful
+    if ([...log.participants].some((number) => this.#isThere(this.#guests.get(number), log))) return log.isDoubtful
     const { keepMs, maxKept, isIsolated } = this.#customs
     const since = Math.max(log.detachedAtMs, log.lastWordMs)
     return log.isDoubtful || maxKept < 100 || isIsolated || this.nowMs - since >= keepMs
+  }
+
+  /** It takes part, and has neither said that it leaves nor been taken off without having read of it. */
+  #isThere(guest: KeptGuest | undefined, log: KeptLog): boolean {
+    if (guest?.isLeaving(log)) return false
+    const reads = guest === undefined || (guest.isReading && !guest.hasUnread)
+    return reads || !log.wasShared
   }
 
   /** Whose the session is may be forgotten. */
@@ -453,7 +476,10 @@ export class KeptWorld {
       const before = holder === undefined ? undefined : this.#guests.get(holder)
       const isFree = before === undefined || question.isVague || !before.isReading || before.hasUnread
       demand(isFree, 'questions answered', () => `${guest} is asked ${token}, which is put to guest ${holder}`)
-      const isParticipant = log.participants.has(guest.number) || !guest.isOpen
+      const isOwn = guest.principal === log.principal
+      demand(isOwn, 'nobody else sees it', () => `${guest} is asked ${token} of ${log.principal}`)
+      // Of one that has ended with its last words unread: whoever came meanwhile takes part until they are.
+      const isParticipant = log.participants.has(guest.number) || !guest.isOpen || (log.isOver && question.isVague)
       demand(isParticipant, 'nobody else sees it', () => `${guest} is asked ${token} and takes no part`)
       demand(!isClaiming, 'order kept', () => `${guest} is asked ${token} before its load is answered`)
       question.holder = guest.number
