@@ -19,13 +19,16 @@ export function simulateKept(seed: number, events: number): KeptOutcome {
   return new KeptWorld(seed).run(events)
 }
 
-export function runKeptSeeds(first: number, seeds: number, events: number): KeptTally {
+/** `minutes` above 0: goes on for so long, whatever `seeds` says. */
+export function runKeptSeeds(first: number, seeds: number, events: number, minutes = 0): KeptTally {
   const startedMs = performance.now()
+  const isOver = (done: number): boolean =>
+    minutes > 0 ? performance.now() - startedMs > minutes * 60_000 : done >= seeds
   const sums = { events: 0, requests: 0, words: 0, restarts: 0 }
   const counts = new Map<string, number>()
   let failed: KeptTally['failed']
   let done = 0
-  for (; done < seeds && failed === undefined; done++) {
+  for (; !isOver(done) && failed === undefined; done++) {
     try {
       const outcome = simulateKept(first + done, events)
       for (const key of ['events', 'requests', 'words', 'restarts'] as const) sums[key] += outcome[key]

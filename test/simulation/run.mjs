@@ -53,7 +53,7 @@ async function runAll() {
 
 async function runKept() {
   const { formatKept, runKeptSeeds, storyOf } = await imported('kept-main')
-  const tally = runKeptSeeds(seed, seeds, Number(values.events))
+  const tally = runKeptSeeds(seed, seeds, Number(values.events), Number(values.minutes))
   console.log(formatKept(tally))
   return tally.failed && storyOf(tally.failed.seed, Number(values.events))
 }
