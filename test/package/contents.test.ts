@@ -1,7 +1,7 @@
 /** What is given away: dist/ needs what package.json names and nothing else, and what was taken in keeps its licence. */
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { MANIFEST, packagesImportedBy, ROOT, SHIPPED } from './shipped.ts'
+import { MANIFEST, packagesImportedBy, packagesNamedAtTheHead, ROOT, SHIPPED, sourcesIn } from './shipped.ts'
 
 const programs = SHIPPED.filter((name) => name.endsWith('.js'))
 const declarations = SHIPPED.filter((name) => name.endsWith('.d.ts'))
@@ -15,6 +15,13 @@ describe('dependencies', () => {
   test('a shipped file imports every one of them', () => {
     const imported = packagesImportedBy(programs)
     expect(dependencies.filter((name) => !imported.has(name))).toEqual([])
+  })
+
+  test('every package that the tests and scripts import is named too, and comes by no other package', () => {
+    const sources = ['test', 'scripts', 'bench', 'examples', 'src'].flatMap((folder) => sourcesIn(folder))
+    const named = [...dependencies, ...Object.keys(MANIFEST.devDependencies), MANIFEST.name]
+    expect([...packagesNamedAtTheHead(sources)].filter((name) => !named.includes(name))).toEqual([])
+    expect(packagesNamedAtTheHead(sources)).toContain('vitest')
   })
 
   test('declarations need none: nobody must install a package for our types', () => {
