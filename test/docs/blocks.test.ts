@@ -1,11 +1,11 @@
 /**
  * Every command of README and the guides is run as it is written, page by page, in a folder and a HOME of its own.
  *
- * A block of `sh` is run; one that needs the world is marked `sh no-run: REASON`. A block whose info string is the name of a
- * file is put there first. All blocks of a page share their folder, in their order. How many ran is printed.
+ * Every block of `sh` is run. A block whose info string is the name of a file is put there first. All blocks of a page share
+ * their folder, in their order. How many ran is printed.
  *
  * Ports are those of the pages, except that each page has free ones in their place; at the port of Ollama a model answers,
- * and the index of agents is one of this machine.
+ * the index of agents is one of this machine, and so is all else that a page needs of the world (stand-ins.ts).
  */
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -24,12 +24,14 @@ import { freePort } from '../support/nats.ts'
 import { run } from '../support/run.ts'
 import type { Workspace } from '../support/workspace.ts'
 import { type Block, type Page, readPages } from './markdown-blocks.ts'
+import { npmEnvironment, removeClone, STAND_INS, type StandIn } from './stand-ins.ts'
 
 /** Pages whose commands another test runs, with what it takes to run them. */
 const ELSEWHERE: Readonly<Record<string, string>> = { 'docs/access.md': 'test/docs/access.test.ts' }
-const NO_RUN = /^no-run: (?<reason>\S.*)$/
 const FILE_NAME = /^[\w./-]+\.\w+$/
-const BLOCK_TIMEOUT_MS = 60_000
+const OF_NPM = /^npm /m
+const BLOCK_TIMEOUT_MS = 170_000
+const PAGE_TIMEOUT_MS = 300_000
 
 const WEB_PORT = /\b7800\b/g
 const MODEL_PORT = /\b11434\b/g
@@ -37,7 +39,7 @@ const TOOLS = fileURLToPath(new URL('../../node_modules/.bin', import.meta.url))
 
 const pages = readPages()
 const commandsOf = ({ blocks }: Page): Block[] => blocks.filter(({ language }) => language === 'sh')
-const tally = { ran: 0, elsewhere: 0, marked: 0 }
+const tally = { ran: 0, elsewhere: 0 }
 
 /** An index with the agent that the pages name: a program that ends with its input. */
 async function startIndex(): Promise<string> {
@@ -59,30 +61,54 @@ function environment(workspace: Workspace): Record<string, string> {
   const words = [command, ...args].map((word) => `'${word}'`).join(' ')
   writeFileSync(`${bin}/stdio-bus`, `#!/bin/sh\nexec ${words} "$@"\n`, { mode: 0o755 })
   const env = busEnv(workspace)
-  return { ...env, PATH: `${bin}:${TOOLS}:${env['PATH']}` }
+  // What the page itself has installed comes first.
+  return { ...env, PATH: `${workspace.path('prefix/bin')}:${bin}:${TOOLS}:${env['PATH']}` }
 }
 
 /** What is printed goes to files, as at a terminal: commands of one block share no socket that one of them may shut. */
-async function runBlock({ text, line }: Block, { name, index }: Stage, workspace: Workspace): Promise<void> {
-  const env = { ...environment(workspace), STDIO_BUS_REGISTRY: index }
-  const script = `exec > .printed 2>&1\n${text}`
-  const done = await run('sh', ['-ec', script], { cwd: workspace.folder, env, stdin: '', timeoutMs: BLOCK_TIMEOUT_MS })
-  expect(done, `${name}:${line}\n${text}\n${workspace.read('.printed')}`).toMatchObject({ code: 0 })
+async function runBlock({ text, line }: Block, stage: Stage, workspace: Workspace): Promise<void> {
+  const { asked } = stage.standIn
+  const where = `${stage.name}:${line}`
+  if (asked === undefined) return void (await runScript(text, stage, workspace, where))
+  for (const command of text.trimEnd().split('\n'))
+    expect(await runScript(command, stage, workspace, where), where).toContain('"result"')
+}
+
+async function runScript(text: string, stage: Stage, workspace: Workspace, where: string): Promise<string> {
+  const { index, standIn } = stage
+  const isOfNpm = OF_NPM.test(text)
+  const env = isOfNpm
+    ? npmEnvironment(workspace)
+    : { ...environment(workspace), STDIO_BUS_REGISTRY: index, ...standIn.env }
+  const cwd = (isOfNpm ? standIn.tree : undefined) ?? workspace.folder
+  const script = `exec > '${workspace.path('.printed')}' 2>&1\n${text}`
+  const stdin = standIn.asked === undefined ? '' : `${standIn.asked}\n`
+  const done = await run('sh', ['-ec', script], { cwd, env, stdin, timeoutMs: BLOCK_TIMEOUT_MS })
+  const printed = workspace.read('.printed')
+  expect(done, `${where}\n${text}\n${printed}`).toMatchObject({ code: 0 })
+  return printed
 }
 
 interface Stage extends Page {
   /** Where agents are looked up. */
   readonly index: string
+  readonly standIn: StandIn
 }
 
-/** The page with ports of its own, a model behind one of them, and an index of agents. */
-async function stageFor(page: Page): Promise<Stage> {
+/** The page with addresses of its own, a model behind one of them, an index of agents, and what else it needs. */
+async function stageFor(page: Page, workspace: Workspace): Promise<Stage> {
   const model = await startEndpoint({ script: () => says('I am a model.'), models: [{ id: 'llama3.2' }], memory: 1 })
   onTestFinished(() => model.close())
   const web = String(await freePort())
-  const own = (text: string): string => text.replace(WEB_PORT, web).replace(MODEL_PORT, new URL(model.url).port)
+  const standIn = (await STAND_INS[page.name]?.(workspace)) ?? {}
+  const own = (text: string): string => {
+    let stood = text.replace(WEB_PORT, web).replace(MODEL_PORT, new URL(model.url).port)
+    for (const [address, instead] of Object.entries(standIn.addresses ?? {})) stood = stood.replaceAll(address, instead)
+    return stood
+  }
   return {
     ...page,
+    standIn,
     index: await startIndex(),
     blocks: page.blocks.map((block) => ({ ...block, text: own(block.text) })),
   }
@@ -92,21 +118,17 @@ describe('commands', () => {
   test.each(pages.filter((page) => commandsOf(page).length > 0 && !(page.name in ELSEWHERE)))(
     'of $name do what the page says',
     async (written) => {
-      const page = await stageFor(written)
       const workspace = testWorkspace()
+      const page = await stageFor(written, workspace)
       for (const block of page.blocks) {
         if (FILE_NAME.test(block.info)) workspace.write(block.info, block.text)
         if (block.language !== 'sh') continue
-        if (NO_RUN.test(block.info)) {
-          tally.marked += 1
-          continue
-        }
         expect(block.info, `${page.name}:${block.line}`).toBe('')
         await runBlock(block, page, workspace)
         tally.ran += 1
       }
     },
-    180_000,
+    PAGE_TIMEOUT_MS,
   )
 
   test('stand in blocks that are run', () => {
@@ -119,10 +141,11 @@ describe('commands', () => {
   })
 
   afterAll(() => {
+    removeClone()
     for (const page of pages) if (page.name in ELSEWHERE) tally.elsewhere += commandsOf(page).length
-    const { ran, elsewhere, marked } = tally
+    const all = pages.flatMap(commandsOf).length
     process.stdout.write(
-      `docs: ${ran} blocks of commands ran here and ${elsewhere} in ${Object.values(ELSEWHERE)}; ${marked} need the world\n`,
+      `docs: of ${all} blocks of commands ${tally.ran} ran here and ${tally.elsewhere} in ${Object.values(ELSEWHERE)}\n`,
     )
   })
 })

@@ -16,8 +16,7 @@ export class Scratch {
   }
 
   clone(name: string): string {
-    const list = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], { cwd: ROOT })
-    for (const file of list.toString().split('\0').filter(Boolean)) {
+    for (const file of sourceFiles()) {
       mkdirSync(dirname(this.path(name, file)), { recursive: true })
       cpSync(join(ROOT, file), this.path(name, file), { errorOnExist: false })
     }
@@ -27,6 +26,12 @@ export class Scratch {
   remove(): void {
     rmSync(this.folder, { recursive: true, force: true })
   }
+}
+
+/** The files of this tree that are no product of others. */
+export function sourceFiles(): string[] {
+  const list = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], { cwd: ROOT })
+  return list.toString().split('\0').filter(Boolean)
 }
 
 /** Runs npm as a person would, who has downloaded before what the lock file names; gives stdout, or fails with all it said. */
@@ -42,7 +47,7 @@ export function npm(cwd: string, args: readonly string[], env: Record<string, st
 }
 
 /** Without what npm tells the scripts that it runs, this test among them. */
-function outsideEnvironment(): Record<string, string> {
+export function outsideEnvironment(): Record<string, string> {
   const own = Object.entries(process.env).filter(([name, value]) => value !== undefined && !/^npm_/i.test(name))
   return Object.fromEntries(own) as Record<string, string>
 }
