@@ -156,7 +156,23 @@ export function fault(reason: Reason, detail: Detail = {}): ErrorBody {
   for (const [key, value] of Object.entries(detail)) {
     if (!SENTENCE_ONLY.has(key) && value !== undefined) data[key] = cut(value)
   }
-  return { code: row.code, message: row.say(detail), data }
+  const body = { code: row.code, message: row.say(detail), data }
+  return reason === 'agent_error' ? body : ofTheBus(body)
+}
+
+/** Agents may use the words of the bus: what is the bus's own is known by its object. */
+const OF_THE_BUS = new WeakSet<object>()
+
+export function ofTheBus<Body extends ErrorBody>(error: Body): Body {
+  OF_THE_BUS.add(error)
+  return error
+}
+
+/** Why the bus refuses; undefined: it is what an agent says. */
+export function reasonOfTheBus(error: unknown): string | undefined {
+  if (typeof error !== 'object' || error === null || !OF_THE_BUS.has(error)) return undefined
+  const { reason } = ((error as ErrorBody).data ?? {}) as { reason?: unknown }
+  return typeof reason === 'string' ? reason : undefined
 }
 
 /** A peer that sends a megabyte as a name does not get it back. */

@@ -14,8 +14,11 @@ import type { ClientId, PoolId, WorkerId } from '../kernel/vocabulary.ts'
 export interface MessageListener {
   /** Of what it was given, what has not left yet; while there is any, the bus keeps the rest in its bounded queue. */
   readonly unsentBytes: number
-  /** A message for the client: a line without its newline, to keep. `fault`: it is an answer of the bus's own, for this reason. */
-  received(line: Buffer, fault: Reason | undefined): void
+  /**
+   * A message for the client: a line without its newline, to keep. `fault`: it is an answer of the bus's own, for this reason;
+   * `refusal`: the same of a call to an agent.
+   */
+  received(line: Buffer, fault: Reason | undefined, refusal?: string): void
   /** A message of the client is on its way to that worker. */
   routed(worker: WorkerId): void
   /** What the client sends would wait: no more of it is to be read. */

@@ -153,6 +153,26 @@ export function statusOf(reason: Reason | WebReason): number {
   return STATUS[reason] ?? ('retryable' in FAULTS[reason] ? 503 : 500)
 }
 
+/** What only the gateway of agents says, and its code does not tell. */
+const STATUS_OF_CALL: ReadonlyMap<string, number> = new Map([
+  ['unknown_sampling', 404],
+  ['payload_too_large', 413],
+  ['too_many_agents', 429],
+  ['sampling_limit', 429],
+])
+
+const STATUS_OF_CODE: ReadonlyMap<number, number> = new Map([
+  [CODE.invalidRequest, 400],
+  [CODE.invalidParams, 400],
+  [CODE.methodNotFound, 404],
+])
+
+/** How the refusal of an `agent::method` call reads as a status (contract 10.15). */
+export function statusOfCall(reason: string, code: number, isRetryable: boolean): number {
+  const own = STATUS_OF_CALL.get(reason) ?? STATUS[reason as Reason]
+  return own ?? STATUS_OF_CODE.get(code) ?? (isRetryable ? 503 : 500)
+}
+
 export function webFaultOf(reason: Reason | WebReason, detail: Record<string, unknown> = {}): ErrorObject {
   if (!isWebReason(reason)) return faultOf(reason, detail)
   const row: WebFaultRow = WEB_FAULTS[reason]

@@ -9,10 +9,10 @@ import { CODE, errorLine } from '../wire/jsonrpc.ts'
 import { accepts, JSON_TYPE, STREAM_TYPE } from './accept.ts'
 import { type Message, readLine, readMessage } from './body.ts'
 import { EventStream } from './event-stream.ts'
-import { statusOf } from './faults.ts'
+import { statusOf, statusOfCall } from './faults.ts'
 import type { WebPort } from './port.ts'
 import type { Adapter } from './service.ts'
-import type { WebRequest } from './web-request.ts'
+import { retryAfter, type WebRequest } from './web-request.ts'
 
 const UNASKED = { code: CODE.methodNotFound, message: 'This client has one request and answers none.' }
 const envelope = new Envelope()
@@ -77,22 +77,30 @@ class RpcCall implements MessageListener {
     return this.#stream?.unsentBytes ?? 0
   }
 
-  received(line: Buffer, fault: Reason | undefined): void {
+  received(line: Buffer, fault: Reason | undefined, refusal?: string): void {
     const shape = envelope.read(line, 0, line.length)
-    if (shape === SHAPE.response) return this.#answered(line, fault)
+    if (shape === SHAPE.response) return this.#answered(line, fault, refusal)
     if (this.#stream !== undefined && shape === SHAPE.notification) return this.#stream.send(line)
     // Nobody would answer: the worker is told so, and does not wait.
     if (shape === SHAPE.request) this.#client?.send(errorLine(envelope.idSpelling(), UNASKED).subarray(0, -1))
     else this.#port.refused('no_stream')
   }
 
-  #answered(line: Buffer, fault: Reason | undefined): void {
+  #answered(line: Buffer, fault: Reason | undefined, refusal: string | undefined): void {
     if (this.#stream !== undefined) {
       this.#stream.send(line)
       this.#stream.end()
-    } else if (fault === undefined) this.#web.answer(200, line)
+    } else if (refusal !== undefined) this.#refused(line, refusal)
+    else if (fault === undefined) this.#web.answer(200, line)
     else this.#web.refuse({ ...refusalOf(line, fault), id: this.#id })
     this.#client?.leave(true)
+  }
+
+  /** The gateway's own words stay: they name the agent, and the trace of the call. */
+  #refused(line: Buffer, reason: string): void {
+    const { error } = JSON.parse(line.utf8Slice()) as { error: { code: number; data?: Record<string, unknown> } }
+    const status = statusOfCall(reason, error.code, error.data?.['retryable'] === true)
+    this.#web.answer(status, line, retryAfter(status, error.data))
   }
 
   routed(): void {}

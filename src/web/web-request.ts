@@ -149,7 +149,7 @@ export class WebRequest {
 const RETRIED = new Set([429, 503])
 
 /** In whole seconds, as HTTP has it. */
-function retryAfter(status: number, detail: Record<string, unknown> | undefined): Record<string, string> {
+export function retryAfter(status: number, detail: Record<string, unknown> | undefined): Record<string, string> {
   if (!RETRIED.has(status)) return {}
   const ms = detail?.['retry_after_ms']
   return { 'retry-after': String(Math.max(1, Math.ceil((typeof ms === 'number' ? ms : 1_000) / 1_000))) }

@@ -2,6 +2,7 @@
 import { request } from 'node:http'
 import { connect } from 'node:net'
 import { expect, test } from 'vitest'
+import { oneshot } from '../e2e/aio-harness.ts'
 import { mcpPool } from '../interop/mcp-peers.ts'
 import { startBus } from '../support/bus.ts'
 import { config, pool } from '../support/pools.ts'
@@ -358,4 +359,38 @@ test('10.18 connections, sessions and streams are counted while they last, refus
   sent.destroy()
   for (let i = 0; i < 2; i++) await ask(bus.url('/rpc/mortal'), { body: { ...HELLO, method: 'die' } })
   expect(await counted()).toMatchObject({ 'refused_total{reason="worker_exited"}': 2, web_streams: 0 })
+})
+
+test('10.15 what the gateway refuses is an answer of the bus, and has its status; what an agent says is 200', async () => {
+  verifies('10.15-rpc')
+  const refusing = `process.stdin.on('data', (line) => {
+    const data = { reason: 'unknown_agent' }
+    process.stdout.write(JSON.stringify({ id: JSON.parse(line).id, error: { code: -32601, message: 'mine', data } }) + '\\n')
+  })`
+  const dying = "process.stdin.on('data', () => process.exit(1))"
+  const pools = [
+    pool('echo'),
+    oneshot('slow', 'hang', { timeout_ms: 300 }),
+    oneshot('wrong', 'spoken_error'),
+    oneshot('frail', 'crash'),
+    { id: 'dying', command: process.execPath, args: ['-e', dying], aio: { type: 'stdio' } },
+    { id: 'rude', command: process.execPath, args: ['-e', refusing], aio: { type: 'stdio' } },
+  ]
+  const bus = await startBus({ config: config(pools as never, {}, { default_pool: 'echo', aio: {} }), doors: ['http'] })
+  const called = async (method: string, params?: object, id: unknown = 7) => {
+    const { status, json, headers } = await ask(bus.url('/rpc'), { body: { jsonrpc: '2.0', id, method, params } })
+    expect(json.id).toEqual(id)
+    return [status, json.error.data.reason, headers['retry-after']].filter((each) => each !== undefined)
+  }
+  const inputs = [{ type: 'text', value: 'hello' }]
+  expect(await called('nobody::input', { inputs })).toEqual([404, 'unknown_agent'])
+  expect(await called('nobody::input', { inputs }, 1.5)).toEqual([404, 'unknown_agent'])
+  expect(await called('bus::nothing')).toEqual([404, 'unknown_method'])
+  expect(await called('slow::input', { inputs: [] })).toEqual([400, 'missing_inputs'])
+  expect(await called('slow::input', { inputs: [1] })).toEqual([400, 'invalid_input'])
+  expect(await called('slow::input', { inputs })).toEqual([500, 'agent_timeout'])
+  expect(await called('frail::input', { inputs })).toEqual([502, 'worker_exited'])
+  expect(await called('dying::input', { inputs })).toEqual([502, 'worker_exited'])
+  expect(await called('wrong::input', { inputs })).toEqual([200, 'agent_error'])
+  expect(await called('rude::input', { inputs })).toEqual([200, 'unknown_agent'])
 })

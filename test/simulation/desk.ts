@@ -60,6 +60,7 @@ export class Desk {
         },
         room: () => undefined,
         workersOf: (pool) => world.workers.filter((worker) => worker.pool === pool && worker.isAlive).length,
+        refusing: () => {},
       },
       this.#odd,
       poolOf,

@@ -287,6 +287,10 @@ export class Daemon {
     return { clients: this.#clients.size, exchanges, workers: this.#workers.size, waiting: this.#roomWaiters.size }
   }
 
+  refusing(client: ClientId, answer: Buffer, reason: string): void {
+    this.#messageLink(client)?.refusing(answer, reason)
+  }
+
   workersOf(pool: PoolId): number {
     const { workers } = this.#bus.snapshot()
     // There is something to tell of those that live.

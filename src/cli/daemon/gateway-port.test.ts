@@ -32,6 +32,7 @@ function makePort(pool: PoolSpec) {
       throw new Error('no agent of this world has sessions')
     },
     room: () => undefined,
+    refusing: () => {},
     workersOf: () => 1,
   }
   const port = new KernelPort(

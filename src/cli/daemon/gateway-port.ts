@@ -4,8 +4,16 @@
  * It knows the daemon only as a place where internal clients can be opened and events told. Faults, waiting, aliases and
  * handshakes are the kernel's; affinity is a wish, kept for the keys that were used last.
  */
-import { fault } from '../../aio/faults.ts'
-import type { Caller, Conversation, Exchange, ExchangeListener, ExchangeOptions, GatewayPort } from '../../aio/port.ts'
+import { fault, ofTheBus, reasonOfTheBus } from '../../aio/faults.ts'
+import type {
+  Caller,
+  Conversation,
+  ErrorBody,
+  Exchange,
+  ExchangeListener,
+  ExchangeOptions,
+  GatewayPort,
+} from '../../aio/port.ts'
 import { Recent } from '../../aio/recent.ts'
 import type { BusEvent, WorkerGeneration } from '../../kernel/events.ts'
 import type { ClientId, PoolId, PoolSpec, WorkerId } from '../../kernel/vocabulary.ts'
@@ -24,6 +32,8 @@ export interface Doorway {
   /** Settles when the queue towards the caller has room; undefined: it has. */
   room(caller: ClientId | WorkerGeneration): Promise<void> | undefined
   workersOf(pool: PoolId): number
+  /** The answer to a call that follows is the bus's own, for this reason. */
+  refusing(client: ClientId, answer: Buffer, reason: string): void
 }
 
 /** Time as the port knows it; a simulation brings its own. */
@@ -92,6 +102,8 @@ export class KernelPort implements GatewayPort {
     const trace = traceId === undefined ? {} : { traceId }
     const answered = isFinal ? { id: message['id'] as string | number, ...trace } : {}
     const client = Number(caller.key) as ClientId
+    const reason = isFinal ? reasonOfTheBus(message['error']) : undefined
+    if (reason !== undefined) this.#daemon.refusing(client, bytes, reason)
     this.#daemon.apply({ type: 'client-reply', client, bytes, isFinal, ...answered, ...source })
   }
 
@@ -217,7 +229,7 @@ export class KernelPort implements GatewayPort {
 
   #heard({ received, failed, asked }: ExchangeListener) {
     return {
-      failed,
+      failed: (error: ErrorBody): void => failed(ofTheBus(error)),
       ...(asked === undefined ? {} : { asked }),
       received: (message: Message, bytes: number, worker: WorkerGeneration | undefined): void =>
         this.#hearing(worker, () => received(message, bytes)),

@@ -22,6 +22,8 @@ export class MessageLink implements MessageClient {
   readonly #lines = new WrittenLines()
   /** Answers of the bus's own that are on their way here. */
   readonly #faults: { readonly id: string; readonly reason: Reason }[] = []
+  /** Answers to calls of agents that are the bus's own and on their way here. */
+  readonly #refusals: { readonly id: string; readonly reason: string }[] = []
   /** The kernel was told that not everything has left. */
   #isBehind = false
   #isOver = false
@@ -62,11 +64,20 @@ export class MessageLink implements MessageClient {
 
   /** The listener hears what was written. */
   deliver(): void {
-    for (const line of this.#lines.release()) this.#listener.received(line, this.#faultOf(line))
+    for (const line of this.#lines.release()) {
+      const id = this.#idOf(line)
+      this.#listener.received(line, take(this.#faults, id), take(this.#refusals, id))
+    }
   }
 
   faulted(id: string, reason: Reason): void {
     this.#faults.push({ id, reason })
+  }
+
+  /** `answer`: the line that follows. */
+  refusing(answer: Buffer, reason: string): void {
+    if (this.#isOver || envelope.read(answer, 0, answer.length - 1) !== SHAPE.response) return
+    this.#refusals.push({ id: envelope.idSpelling(), reason })
   }
 
   routed({ worker }: WorkerGeneration): void {
@@ -89,10 +100,14 @@ export class MessageLink implements MessageClient {
     this.#listener.closed(how)
   }
 
-  #faultOf(line: Buffer): Reason | undefined {
-    if (this.#faults.length === 0 || envelope.read(line, 0, line.length) !== SHAPE.response) return undefined
-    const id = envelope.idSpelling()
-    const index = this.#faults.findIndex((fault) => fault.id === id)
-    return index === -1 ? undefined : this.#faults.splice(index, 1)[0]!.reason
+  /** Of an answer, where something is known of one. */
+  #idOf(line: Buffer): string | undefined {
+    if (this.#faults.length + this.#refusals.length === 0) return undefined
+    return envelope.read(line, 0, line.length) === SHAPE.response ? envelope.idSpelling() : undefined
   }
+}
+
+function take<Why>(known: { readonly id: string; readonly reason: Why }[], id: string | undefined): Why | undefined {
+  const index = id === undefined ? -1 : known.findIndex((each) => each.id === id)
+  return index === -1 ? undefined : known.splice(index, 1)[0]!.reason
 }

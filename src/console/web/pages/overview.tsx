@@ -182,7 +182,7 @@ function Charts({ pools }: { readonly pools: readonly string[] }) {
         />
         <Chart
           title="p50 p95 p99"
-          figure={last === undefined ? '–' : [last.p50_ms, last.p95_ms, last.p99_ms].map(duration).join(' · ')}
+          figure={last === undefined ? '–' : [last.p50_ms, last.p95_ms, last.p99_ms].map(inOnePiece).join(' · ')}
           lines={(['p50_ms', 'p95_ms', 'p99_ms'] as const).map((field) => spans.map((span) => span[field]))}
           write={duration}
           since={since}
@@ -190,6 +190,11 @@ function Charts({ pools }: { readonly pools: readonly string[] }) {
       </div>
     </section>
   )
+}
+
+/** A figure stays with its unit. */
+function inOnePiece(time: number | null): string {
+  return duration(time).replace(' ', '\u00a0')
 }
 
 /** Of several pools: counts add up, times are those of the slowest. */
