@@ -30,9 +30,26 @@ function sparesOf({ workers }: Pool): Worker[] {
 }
 
 function clientsWaiting({ waiting }: Pool, newcomer?: Client): number {
-  const clients = new Set([...waiting.routes].map(({ client }) => client))
-  if (newcomer !== undefined) clients.add(newcomer)
-  return clients.size
+  const isNew = newcomer !== undefined && !waiting.clients.has(newcomer)
+  return waiting.clients.size + (isNew ? 1 : 0)
+}
+
+/** Where everybody gets a worker of its own, so many go on as workers are free: the others stay where they are, in order. */
+function servedFirst(pool: Pool): (route: Route) => boolean {
+  let free = pool.freeCount
+  const served = new Set<Client>()
+  return ({ client }) => {
+    if (served.has(client)) return true
+    if (ownWorkerOf(client, pool) === undefined && free-- <= 0) return false
+    served.add(client)
+    return true
+  }
+}
+
+/** The one that it has got. */
+function ownWorkerOf(client: Client, pool: Pool): Worker | undefined {
+  const held = client.holdings.get(pool.spec.id)
+  return held?.isReady && held.holder === client ? held : undefined
 }
 
 /** Why there is no worker for a message now. */
@@ -126,9 +143,17 @@ export class Assignment {
   /** A worker of the pool is there: those who waited go first, in order. */
   serve(pool: Pool): void {
     const { waiting, router } = this.#board
-    if (pool.waiting.isEmpty) return
-    for (const route of waiting.take(pool.waiting)) router.proceed(route)
-    waiting.reopen(pool.waiting)
+    const line = pool.waiting
+    if (line.isEmpty) return
+    const isIsolated = pool.spec.sharing === 'isolated'
+    let before: number
+    do {
+      before = line.routes.size
+      const isMeant = isIsolated ? servedFirst(pool) : undefined
+      for (const route of waiting.take(line, isMeant)) router.proceed(route)
+      // Whoever was refused has left its worker to the next.
+    } while (isIsolated && !line.isEmpty && line.routes.size < before && pool.freeCount > 0)
+    waiting.reopen(line)
   }
 
   /** Nobody will come: those who wait are told at once, or served elsewhere. */
@@ -200,8 +225,8 @@ export class Assignment {
   // ---- isolated ----
 
   #own({ client, pool }: Route): Worker | Lack {
-    const held = client.holdings.get(pool.spec.id)
-    if (held?.isReady && held.holder === client) return held
+    const held = ownWorkerOf(client, pool)
+    if (held !== undefined) return held
     const spare = pool.next()
     if (spare === undefined) return 'no-worker'
     spare.holder = client

@@ -61,9 +61,14 @@ export class Pool {
     const { workers } = this
     for (let tried = 0; tried < workers.length; tried++) {
       const worker = workers[this.#turn++ % workers.length]!
-      if (worker.isReady && worker.holder === undefined && !worker.isKept && mayServe(worker)) return worker
+      if (isFree(worker) && mayServe(worker)) return worker
     }
     return undefined
+  }
+
+  /** How many workers could be somebody's own now. */
+  get freeCount(): number {
+    return this.workers.filter(isFree).length
   }
 
   /** Some worker will be ready without anybody's doing: it starts, its back-off ends, or another leaves it room. */
@@ -101,6 +106,8 @@ export class Pool {
     return count < this.spec.maxInstances
   }
 }
+
+const isFree = ({ isReady, holder, isKept }: Worker): boolean => isReady && holder === undefined && !isKept
 
 const isAnyones = (): boolean => true
 

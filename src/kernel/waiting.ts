@@ -5,6 +5,7 @@
  * read from until it is half empty. What cannot be made to wait (an exchange of the gateway's; a start on demand, which may
  * take long) is refused instead. Invariant: a message waits in one line at most, and its row knows where.
  */
+import { emptyMap, emptySet, ownMap, ownSet } from './empty.ts'
 import type { Reason } from './faults.ts'
 import { Gate } from './gate.ts'
 import type { Client } from './peers.ts'
@@ -16,7 +17,9 @@ const ROW_BYTES = 512
 
 export class WaitingLine {
   readonly gate = new Gate()
-  readonly routes = new Set<Route>()
+  routes = emptySet<Route>()
+  /** Whose they are, and how many are whose. */
+  clients = emptyMap<Client, number>()
   readonly limitBytes: number
   bytes = 0
 
@@ -26,6 +29,22 @@ export class WaitingLine {
 
   get isEmpty(): boolean {
     return this.routes.size === 0
+  }
+
+  add(route: Route): void {
+    const { client, bytes } = route
+    this.routes = ownSet(this.routes).add(route)
+    this.clients = ownMap(this.clients).set(client, (this.clients.get(client) ?? 0) + 1)
+    this.bytes += bytes
+  }
+
+  delete(route: Route): void {
+    const { client, bytes } = route
+    const left = this.clients.get(client)! - 1
+    this.routes.delete(route)
+    if (left === 0) this.clients.delete(client)
+    else this.clients.set(client, left)
+    this.bytes -= bytes
   }
 }
 
@@ -59,8 +78,7 @@ export class Waiting {
     }
     route.bytes = route.line.bytes.length + ROW_BYTES
     route.place = line
-    line.routes.add(route)
-    line.bytes += route.bytes
+    line.add(route)
     if (route.request !== undefined) route.request.route = route
     if (patience !== undefined) this.#limit(route, patience)
     const { flow } = this.#board
@@ -84,8 +102,7 @@ export class Waiting {
   leave(route: Route): void {
     const { place, request, timer, client } = route
     if (place === undefined) return
-    place.routes.delete(route)
-    place.bytes -= route.bytes
+    place.delete(route)
     route.place = undefined
     route.timer = undefined
     if (timer !== undefined) this.#board.core.timers.cancel(timer)
@@ -104,7 +121,8 @@ export class Waiting {
 
   /** All that wait, in order, out of their line; it stays closed until `reopen`, so that nobody overtakes them. */
   take(line: WaitingLine, isMeant: (route: Route) => boolean = () => true): Route[] {
-    const taken = [...line.routes].filter(isMeant)
+    const taken: Route[] = []
+    for (const route of line.routes) if (isMeant(route)) taken.push(route)
     for (const route of taken) this.leave(route)
     return taken
   }

@@ -3,6 +3,7 @@
  * agree, nothing points to a peer that is gone, and everything has its bound.
  */
 import type { Core } from '../../src/kernel/core.ts'
+import { emptyMap, emptySet } from '../../src/kernel/empty.ts'
 import type { Gate } from '../../src/kernel/gate.ts'
 import type { Client, Peer, Worker } from '../../src/kernel/peers.ts'
 import { taskClientOf } from '../../src/kernel/tasks.ts'
@@ -23,6 +24,11 @@ const retainedBefore = new WeakMap<Peer, number>()
 
 /** `source`: whose bytes the event brought. */
 export function inspect(core: Core, source: Peer | undefined): void {
+  demand(
+    emptyMap().size + emptySet().size === 0,
+    'tables tidy',
+    'something stands in the tables of those who have nothing',
+  )
   let sessions = 0
   let retainedBytes = 0
   for (const client of core.clients.values()) {
@@ -243,13 +249,16 @@ function inspectWaiting(core: Core): void {
   const heldBytes = new Map<Client, number>()
   for (const line of everyLine(core)) {
     const hasRoom = line.isEmpty || line.bytes * 2 < line.limitBytes
+    demand(!line.isEmpty || line.clients.size === 0, 'tables tidy', 'somebody is counted where nothing waits')
     // Who is not listened to any more is stopped anyway.
     const isAnyStopped = [...line.gate.sources].some(({ isDeaf }) => !isDeaf)
     demand(!hasRoom || !isAnyStopped, 'goes on', 'somebody is stopped at a line that has room')
     if (line.isEmpty && line.bytes === 0) continue
     let bytes = 0
+    const clients = new Map<Client, number>()
     for (const route of line.routes) {
       const { client, request } = route
+      clients.set(client, (clients.get(client) ?? 0) + 1)
       bytes += route.bytes
       heldBytes.set(client, (heldBytes.get(client) ?? 0) + route.bytes)
       demand(isThere(core, client), 'tables tidy', () => `a message of client ${client.id} waits, and it has gone`)
@@ -260,6 +269,9 @@ function inspectWaiting(core: Core): void {
       demand(route.bytes >= route.line.end - route.line.start, 'bounded', () => `a message waits with too few bytes`)
     }
     demand(line.bytes === bytes, 'bounded', () => `${bytes} bytes wait where ${line.bytes} are counted`)
+    const isCounted =
+      line.clients.size === clients.size && [...clients].every(([who, n]) => line.clients.get(who) === n)
+    demand(isCounted, 'tables tidy', () => `${clients.size} clients wait where ${line.clients.size} are counted`)
   }
   for (const client of core.everyClient()) {
     const bytes = heldBytes.get(client) ?? 0

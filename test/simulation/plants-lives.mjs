@@ -94,7 +94,7 @@ export const PLANTS_OF_LIVES = [
     '    this.#core.retainedBytes -= peer.countedBytes\n    peer.countedBytes = 0\n',
     '    peer.countedBytes = 0\n',
   ),
-  plant('what has waited stays in its line', 'waiting.ts', '    place.routes.delete(route)\n', ''),
+  plant('what has waited stays in its line', 'waiting.ts', '    this.routes.delete(route)\n', ''),
   plant(
     'one client too many is served',
     'bus.ts',

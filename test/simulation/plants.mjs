@@ -116,8 +116,8 @@ const FIRST_PLANTS = [
   {
     name: 'the last in the waiting room is served first',
     file: 'assignment.ts',
-    find: 'for (const route of waiting.take(pool.waiting)) router.proceed(route)',
-    replace: 'for (const route of waiting.take(pool.waiting).reverse()) router.proceed(route)',
+    find: 'for (const route of waiting.take(line, isMeant)) router.proceed(route)',
+    replace: 'for (const route of waiting.take(line, isMeant).reverse()) router.proceed(route)',
   },
   {
     name: 'messages of a client that has gone stay in the waiting room',
