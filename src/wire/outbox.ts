@@ -16,7 +16,7 @@ const BLOCK_BYTES = 16 * 1024
 const MAX_BLOCK_LINE_BYTES = 4 * 1024
 /** What is handed to the system at once when the peer is slow: small enough to see it move. */
 const PORTION_BYTES = 256 * 1024
-const MAX_SPARE_BLOCKS = 64
+const MAX_SPARE_BLOCKS = 256
 const NOTHING: Buffer[] = []
 
 /** Blocks whose bytes have left; all queues share them, so an idle peer holds none. */
