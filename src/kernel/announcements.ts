@@ -10,6 +10,7 @@ import { FIELD } from '../wire/fields.ts'
 import { elementsOf, memberOf, type Span } from '../wire/json-array.ts'
 import { dropTrailingComma, type Edit, insertMember, replace } from '../wire/splice.ts'
 import { hasBatches, type WorkerRow } from './dialect-table.ts'
+import { ownMap } from './empty.ts'
 import { FIXED } from './limits.ts'
 import type { Request } from './owed.ts'
 import type { Client, Worker } from './peers.ts'
@@ -102,8 +103,8 @@ export class Announcements {
   #subscribed(client: Client, worker: Worker, { uri }: Request): void {
     if (uri === undefined) return
     const subscribers = worker.subscriptions.get(uri) ?? new Set<Client>()
-    worker.subscriptions.set(uri, subscribers.add(client))
-    client.introductions.get(worker.pool.spec.id)?.uris.add(uri)
+    worker.subscriptions = ownMap(worker.subscriptions).set(uri, subscribers.add(client))
+    client.introductions.get(worker.pool.spec.id)?.note(uri)
   }
 
   /** A list of sessions shows a client its own and what can be loaded, never another client's live ones. */

@@ -265,7 +265,7 @@ export class DialectInbound {
       this.#lendServers(route, worker)
     }
     if (row.session === 'claimed' && request.sessionId !== undefined && !client.sessions.has(request.sessionId))
-      worker.claims.set(request.sessionAtWorker!, request)
+      worker.claims = ownMap(worker.claims).set(request.sessionAtWorker!, request)
   }
 
   #noteTurn(client: Client, name: SessionId): void {
@@ -291,7 +291,8 @@ export class DialectInbound {
     const servers: unknown = JSON.parse(bytes.utf8Slice(start, end))?.params?.[lends.list]
     if (!Array.isArray(servers)) return
     for (const server of servers) {
-      if (server?.type === lends.type && typeof server.id === 'string') remember(worker.servers, server.id, client)
+      if (server?.type !== lends.type || typeof server.id !== 'string') continue
+      worker.servers = remember(worker.servers, server.id, client)
     }
   }
 

@@ -1,5 +1,6 @@
 /**
- * Tables that most clients never need: those who have nothing share one that is empty, so that an idle client is small.
+ * Tables that most peers never need: those who have nothing share one that is empty, so that an idle client is small, and so
+ * is a worker that is one client's alone.
  *
  * Invariant: nothing is ever put into the shared ones; whoever adds takes `ownMap` or `ownSet` first.
  */

@@ -10,6 +10,7 @@ import type { Envelope, IdKey } from '../wire/envelope.ts'
 import { settleLentRuns } from '../wire/outbox.ts'
 import { type Edit, splice } from '../wire/splice.ts'
 import type { Core } from './core.ts'
+import { ownSet } from './empty.ts'
 import { faultLine, type Reason } from './faults.ts'
 import { Gate } from './gate.ts'
 import type { Client, Peer } from './peers.ts'
@@ -178,7 +179,7 @@ export class Flow {
   block(source: Peer, gate: Gate): void {
     source.blockedOn?.sources.delete(source)
     source.blockedOn = gate
-    gate.sources.add(source)
+    gate.sources = ownSet(gate.sources).add(source)
     if (source.isPaused) return
     source.isPaused = true
     // Whoever it speaks for fills the queue as well.

@@ -1,8 +1,9 @@
+import { emptySet } from './empty.ts'
 import type { Peer } from './peers.ts'
 
 /** Sources that wait until something they fill has room again. */
 export class Gate {
-  readonly sources = new Set<Peer>()
+  sources = emptySet<Peer>()
   /** The peer whose queue this gate guards; none for a queue of the bus itself. */
   readonly owner: Peer | undefined
 

@@ -6,6 +6,7 @@
  * introduction, or in neither.
  */
 import type { Dialect } from './dialects.ts'
+import { emptyMap, emptySet, ownMap, ownSet } from './empty.ts'
 import type { Client, Worker } from './peers.ts'
 import type { WaitingLine } from './waiting.ts'
 
@@ -23,10 +24,10 @@ export class Introduction {
   /** The least severe log line the client wants, as a rank; undefined: it has not said. */
   level: number | undefined
   /** What it subscribed to. */
-  readonly uris = new Set<string>()
+  uris = emptySet<string>()
   /** Where its messages go that nothing binds. */
   home: Bond | undefined
-  readonly bonds = new Map<Worker, Bond>()
+  bonds = emptyMap<Worker, Bond>()
 
   constructor(client: Client, dialect: Dialect) {
     this.client = client
@@ -50,10 +51,15 @@ export class Introduction {
     }
   }
 
+  /** It has subscribed to a resource. */
+  note(uri: string): void {
+    this.uris = ownSet(this.uris).add(uri)
+  }
+
   bondWith(worker: Worker): Bond {
     const bond = new Bond(this, worker)
-    this.bonds.set(worker, bond)
-    worker.bonds.add(bond)
+    this.bonds = ownMap(this.bonds).set(worker, bond)
+    worker.bonds = ownSet(worker.bonds).add(bond)
     return bond
   }
 

@@ -13,6 +13,7 @@ import { BAD_LIST, hideTools } from '../wire/tool-list.ts'
 import { LOOP } from '../wire/via.ts'
 import { Announcements } from './announcements.ts'
 import type { Address, WorkerRow } from './dialect-table.ts'
+import { ownMap } from './empty.ts'
 import type { KeptSession } from './kept/kept-session.ts'
 import { FIXED } from './limits.ts'
 import { type Question, Request, spell } from './owed.ts'
@@ -307,7 +308,7 @@ export class Outbound {
     if (worker.pool.spec.trace) observation.said(worker, line, undefined, question)
     question.token = line.key(FIELD.metaProgressToken)
     const elicitationId = textOf(line, FIELD.elicitationId)
-    if (elicitationId !== undefined) remember(worker.elicitations, elicitationId, client)
+    if (elicitationId !== undefined) worker.elicitations = remember(worker.elicitations, elicitationId, client)
     const edits = this.#editsOf(worker, line, edit)
     if (question.isAliased) edits.push(replace(line, FIELD.id, spell(question.key)))
     this.#board.forward(client, line, edits)
@@ -444,7 +445,7 @@ function textOf(line: Envelope, field: Field): string | undefined {
 function rememberLine(worker: Worker, { bytes, start, end }: Envelope): void {
   if (end - start > FIXED.maxRememberedBytes) return
   const line = Buffer.from(bytes.subarray(start, end + 1))
-  worker.remembered.set(JSON.parse(line.toString()).method, line)
+  worker.remembered = ownMap(worker.remembered).set(JSON.parse(line.toString()).method, line)
 }
 
 /** The worker was told that it may ask this, because the bus answers it for calls of the gateway (contract 13.16). */

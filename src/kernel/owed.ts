@@ -252,7 +252,7 @@ export class Owed {
 
   /** Beyond the bound the oldest are forgotten, and no client's id is used as it is from then on (contract 4.2.3). */
   #addOwnerless(request: Request, worker: Worker): void {
-    worker.ownerless.add(request)
+    worker.ownerless = ownSet(worker.ownerless).add(request)
     if (worker.ownerless.size <= FIXED.maxOwnerlessIds) return
     const [oldest] = worker.ownerless
     this.settle(oldest!)
@@ -299,7 +299,7 @@ export class Owed {
     const mustAlias = worker.aliasesAll || worker.tokens.has(key) || line.isOdd(field)
     request.token = mustAlias ? this.#makeAlias(key, worker.tokens) : key
     request.tokenSpelling = mustAlias ? line.spelling(field) : undefined
-    worker.tokens.set(request.token, request)
+    worker.tokens = ownMap(worker.tokens).set(request.token, request)
   }
 
   /** A bus-made id of the same JSON type that nobody uses in `taken`. */
@@ -349,7 +349,7 @@ export class Owed {
       asked: undefined,
     }
     client.questions = ownMap(client.questions).set(key, question)
-    worker.questions.set(workerKey, question)
+    worker.questions = ownMap(worker.questions).set(workerKey, question)
     return question
   }
 

@@ -211,17 +211,17 @@ export class Worker extends PeerBase {
   requestCount = 0
   readonly outstanding: IdTable<Request>
   /** Requests whose client has gone, cancelled or timed out, and the bus's own, oldest first. */
-  ownerless = new Set<Request>()
+  ownerless = emptySet<Request>()
   /** Of the bus's own, those for whose answer somebody waits. */
   awaitedCount = 0
   /** Until then it may still be at work on one of them. */
   strayUntilMs = 0
   /** Ids have been forgotten: from now on no client's id is used as it is. */
   aliasesAll = false
-  sessions = new Map<SessionId, Session>()
+  sessions = emptyMap<SessionId, Session>()
   /** Its questions that no client has answered, by its own id. */
-  questions = new Map<IdKey, Question>()
-  readonly bonds = new Set<Bond>()
+  questions = emptyMap<IdKey, Question>()
+  bonds = emptySet<Bond>()
   /** What it speaks: certain when it has welcomed somebody, until then what it was last addressed in. */
   dialect: Dialect | undefined
   isProven = false
@@ -237,23 +237,23 @@ export class Worker extends PeerBase {
   /** Messages that are held until it has been welcomed or proved. */
   readonly lobby: WaitingLine
   /** What it says once per process, by method. */
-  readonly remembered = new Map<string, Buffer>()
+  remembered = emptyMap<string, Buffer>()
   /** Sessions that a client is loading or resuming, and the request that does. */
-  claims = new Map<SessionId, Request>()
+  claims = emptyMap<SessionId, Request>()
   /** Requests under way whose answer may announce a session. */
   announcing = 0
   /** Lines for sessions that are not announced yet, in order. */
   held: { readonly sessionId: SessionId; readonly line: Envelope }[] = []
   /** Progress tokens of outstanding requests, as the worker knows them. */
-  tokens = new Map<IdKey, Request>()
+  tokens = emptyMap<IdKey, Request>()
   /** Who started a task, was asked something, or lent a server; bounded, the oldest are forgotten. */
-  tasks = new Map<string, TaskOwner>()
+  tasks = emptyMap<string, TaskOwner>()
   /** Tasks that are not over, and the request whose progress token they go on using. */
-  taskTokens = new Map<string, Request>()
-  elicitations = new Map<string, Client>()
-  servers = new Map<string, Client>()
+  taskTokens = emptyMap<string, Request>()
+  elicitations = emptyMap<string, Client>()
+  servers = emptyMap<string, Client>()
   /** Who wants to hear of a resource. */
-  subscriptions = new Map<string, Set<Client>>()
+  subscriptions = emptyMap<string, Set<Client>>()
   /** It can close sessions. */
   canClose = false
   /** The level it was last told to log at. */
@@ -335,17 +335,17 @@ export class Worker extends PeerBase {
 
   /** The process is of no use any more: what it knew of clients goes with it. */
   forget(): void {
-    this.claims.clear()
+    this.claims = emptyMap()
     this.announcing = 0
     this.held = []
     this.heldBytes = 0
-    this.tokens.clear()
-    this.tasks.clear()
-    this.taskTokens.clear()
-    this.elicitations.clear()
-    this.servers.clear()
-    this.subscriptions.clear()
-    this.remembered.clear()
+    this.tokens = emptyMap()
+    this.tasks = emptyMap()
+    this.taskTokens = emptyMap()
+    this.elicitations = emptyMap()
+    this.servers = emptyMap()
+    this.subscriptions = emptyMap()
+    this.remembered = emptyMap()
   }
 }
 

@@ -44,7 +44,7 @@ export class Sessions {
     }
     client.sessions = ownMap(client.sessions).set(id, session)
     client.lost.delete(id)
-    worker.sessions.set(idAtWorker, session)
+    worker.sessions = ownMap(worker.sessions).set(idAtWorker, session)
     const known = this.#byId.get(id)
     if (known === undefined) this.#byId.set(id, session)
     else if (known instanceof Set) known.add(session)

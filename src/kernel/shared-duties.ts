@@ -6,6 +6,7 @@
  */
 import { FIELD } from '../wire/fields.ts'
 import type { ClientRow } from './dialect-table.ts'
+import { ownMap } from './empty.ts'
 import type { Bond } from './introductions.ts'
 import type { Worker } from './peers.ts'
 import type { Route } from './route.ts'
@@ -85,7 +86,7 @@ export class SharedDuties {
     const subscribers = worker.subscriptions.get(uri)
     if (subscribers === undefined || subscribers.size === 0) return false
     subscribers.add(route.client)
-    introduction.uris.add(uri)
+    introduction.note(uri)
     return this.#pong(route)
   }
 
@@ -103,7 +104,7 @@ export class SharedDuties {
   #join({ client, worker, introduction: { dialect } }: Bond, uri: string): void {
     const subscribers = worker.subscriptions.get(uri)
     if (subscribers !== undefined) return void subscribers.add(client)
-    worker.subscriptions.set(uri, new Set([client]))
+    worker.subscriptions = ownMap(worker.subscriptions).set(uri, new Set([client]))
     this.#board.ask(worker, { method: dialect.table.words!.subscribe, params: { uri } })
   }
 }

@@ -4,6 +4,7 @@
  * A task belongs to whoever started it. Its token outlives the answer that announced it, and no longer than the task or its
  * client; both tables are bounded.
  */
+import { ownMap } from './empty.ts'
 import { FIXED } from './limits.ts'
 import type { Request } from './owed.ts'
 import type { Client, TaskOwner, Worker } from './peers.ts'
@@ -21,11 +22,11 @@ export function taskClientOf(worker: Worker, taskId: string): Client | undefined
 /** The answer to `request` announces the task. */
 export function beginTask(worker: Worker, taskId: string, client: Client, request: Request): void {
   if (worker.tasks.has(taskId)) return
-  worker.tasks.set(taskId, taskOwnerOf(client))
+  worker.tasks = ownMap(worker.tasks).set(taskId, taskOwnerOf(client))
   if (worker.tasks.size > FIXED.maxTasks) for (const oldest of worker.tasks.keys()) return forgetTask(worker, oldest)
   if (client.isBrief || request.token === undefined || worker.tokens.has(request.token)) return
-  worker.tokens.set(request.token, request)
-  worker.taskTokens.set(taskId, request)
+  worker.tokens = ownMap(worker.tokens).set(request.token, request)
+  worker.taskTokens = ownMap(worker.taskTokens).set(taskId, request)
 }
 
 /** The task is over, for all that is known: nothing more is heard of its progress. */

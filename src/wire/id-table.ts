@@ -7,7 +7,7 @@
  */
 import type { IdKey } from './envelope.ts'
 
-const SMALLEST = 16
+const SMALLEST = 4
 /** A table up to this size is not made smaller: bursts would make it grow and shrink all the time. */
 const KEPT = 4_096
 

@@ -31,8 +31,10 @@ const REASONS: Readonly<Record<StreamEnding['reason'], Reason>> = {
 export class StreamWorker implements WorkerPeer, StreamOwner {
   readonly #of: WorkerGeneration
   readonly #node: string
-  readonly #host: StreamWorkerHost
+  readonly #later: StreamWorkerHost['later']
   readonly #tell: Tell
+  /** Until it has been asked for. */
+  #open: OpenStream | undefined
   #stream: Stream | undefined
   #isPaused = false
   #isOver = false
@@ -40,8 +42,9 @@ export class StreamWorker implements WorkerPeer, StreamOwner {
   constructor(of: WorkerGeneration, node: string, host: StreamWorkerHost) {
     this.#of = of
     this.#node = node
-    this.#host = host
+    this.#later = host.later
     this.#tell = host.tell
+    this.#open = host.open
     host.later(() => {
       if (!this.#isOver) this.#tell({ type: 'worker-opened', ...of, facts: { address: `cluster:${node}` } })
     })
@@ -51,20 +54,23 @@ export class StreamWorker implements WorkerPeer, StreamOwner {
 
   write(buffers: readonly Buffer[]): number {
     if (this.#isOver) return 0
-    this.#stream ??= this.#begin()
+    if (this.#open !== undefined) this.#begin(this.#open)
     return this.#stream?.write(buffers) ?? 0
   }
 
-  #begin(): Stream | undefined {
-    const stream = this.#host.open(this)
+  #begin(open: OpenStream): void {
+    this.#open = undefined
+    const stream = open(this)
     if (typeof stream === 'object') {
       if (this.#isPaused) stream.pause()
-      return stream
-    }
-    // The kernel is in the middle of writing.
-    const ending: StreamEnding = stream === undefined ? { reason: 'lost' } : { reason: 'refused', why: stream }
-    this.#host.later(() => this.ended(ending))
-    return undefined
+      this.#stream = stream
+    } else this.#fail(stream)
+  }
+
+  /** The kernel is in the middle of writing. */
+  #fail(why: string | undefined): void {
+    const ending: StreamEnding = why === undefined ? { reason: 'lost' } : { reason: 'refused', why }
+    this.#later(() => this.ended(ending))
   }
 
   /** A client that came through other buses uses it: the other node is told as any bus is (contract 11.6). */
@@ -95,7 +101,7 @@ export class StreamWorker implements WorkerPeer, StreamOwner {
     if (this.#isOver) return
     this.#isOver = true
     this.#stream?.leave({ reason: 'closed' }, isAtOnce)
-    this.#host.later(() => this.#tellEnd({ isClean: true, how: { why: 'it was ended' } }))
+    this.#later(() => this.#tellEnd({ isClean: true, how: { why: 'it was ended' } }))
   }
 
   // ---- for the stream ----
