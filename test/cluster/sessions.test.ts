@@ -27,9 +27,11 @@ async function call(client: LineClient, method: string, params: object) {
   return client.ask({ jsonrpc: '2.0', id: ++lastId, method, params, pool: 'agent' })
 }
 
+const introduce = (client: LineClient) => call(client, 'initialize', { protocolVersion: 1, clientCapabilities: {} })
+
 async function introduced(bus: Bus): Promise<LineClient> {
   const client = await bus.connect()
-  expect(await call(client, 'initialize', { protocolVersion: 1, clientCapabilities: {} })).toHaveProperty('result')
+  expect(await introduce(client)).toHaveProperty('result')
   return client
 }
 
@@ -101,10 +103,14 @@ withNats(15, () => {
       verifies('14.6-home-away', '14.7-leaving')
       const { a, b, ids } = await startThree(await startNats({ jetStream: true }), 'slow')
       const busy = await a.connect()
-      busy.send({ jsonrpc: '2.0', id: 'slow', method: 'x', pool: 'slow', params: { ms: 3_000 } })
+      busy.send({ jsonrpc: '2.0', id: 'slow', method: 'x', pool: 'slow', params: { ms: 5_000 } })
       await b.statusWhere('it is owed', ({ outstanding }) => outstanding === 1)
       const exit = b.stop('SIGTERM')
-      const client = await introduced(a)
+      // Before the news of it has come, a newcomer may be sent there, and is told to come again.
+      const client = await eventually('the other node to welcome somebody', async () => {
+        const newcomer = await a.connect()
+        return (await introduce(newcomer)).result === undefined ? undefined : newcomer
+      })
       const leaving = ids.find((id) => id.startsWith('n2'))!
       const answer = await eventually('it to be known to leave', async () => {
         const said = await load(client, leaving)
