@@ -10,6 +10,7 @@ import { FIELD } from '../wire/fields.ts'
 import { elementsOf, memberOf, type Span } from '../wire/json-array.ts'
 import { dropTrailingComma, type Edit, insertMember, replace } from '../wire/splice.ts'
 import { hasBatches, type WorkerRow } from './dialect-table.ts'
+import type { Dialect } from './dialects.ts'
 import { ownMap } from './empty.ts'
 import { FIXED } from './limits.ts'
 import type { Request } from './owed.ts'
@@ -86,8 +87,7 @@ export class Announcements {
   }
 
   #learnCapabilities({ dialect }: Request, client: Client, worker: Worker, line: Envelope): void {
-    const result: unknown = JSON.parse(line.bytes.utf8Slice(line.startOf(FIELD.result), line.endOf(FIELD.result)))
-    worker.canClose = (dialect!.table.closesAt ?? []).some((path) => isOffered(result, path))
+    worker.canClose = offersClose(dialect!, line)
     const introduction = client.introductions.get(worker.pool.spec.id)
     if (introduction === undefined) return
     const version = line.key(FIELD.resultProtocolVersion)
@@ -185,6 +185,12 @@ export class Announcements {
 
 /** A list of one worker where the sessions of a client are spread over several (contract 6.6). */
 const PARTIAL_LIST = '"_meta":{"stdio-bus/partial":true}'
+
+/** By its answer to a handshake the worker is one that is told of the end of a session. */
+export function offersClose({ table }: Dialect, line: Envelope): boolean {
+  const result: unknown = JSON.parse(line.bytes.utf8Slice(line.startOf(FIELD.result), line.endOf(FIELD.result)))
+  return (table.closesAt ?? []).some((path) => isOffered(result, path))
+}
 
 /** The value at the path is there, and says yes. */
 function isOffered(value: unknown, path: readonly string[]): boolean {

@@ -9,6 +9,7 @@
 import { commonPart } from '../wire/common-part.ts'
 import type { Envelope } from '../wire/envelope.ts'
 import { FIELD } from '../wire/fields.ts'
+import { offersClose } from './announcements.ts'
 import { versionOf } from './assignment.ts'
 import { hasBatches } from './dialect-table.ts'
 import type { Dialect } from './dialects.ts'
@@ -306,6 +307,7 @@ export class Handshakes {
     }
     const welcome = welcomeIn(line, version)
     this.#learn(worker, dialect, welcome)
+    worker.canClose = offersClose(dialect, line)
     if (version !== undefined && welcome.version < version && worker.pool.spec.sharing !== 'isolated')
       worker.pool.newestVersion = Math.min(worker.pool.newestVersion, welcome.version)
     this.#release(worker)

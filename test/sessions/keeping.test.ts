@@ -287,3 +287,23 @@ test('the drain waits for a turn whose client has gone', () => {
   stage.endTurn()
   expect(stage.snapshot.phase).not.toBe('draining')
 })
+
+test('a process to which only the bus has introduced its client is told of the end of a session too', () => {
+  verifies('12.4-keep')
+  const stage = new KeptStage({ keepMs: 1_000 }, { instances: 2 })
+  const agentCapabilities = { sessionCapabilities: { close: {} } }
+  const welcome = (worker: number): void => {
+    const { id } = stage.told(worker, 'initialize')
+    stage.say(worker, { id, result: { protocolVersion: 1, agentCapabilities } })
+  }
+  const client = stage.connect()
+  stage.ask(client, 'initialize', { protocolVersion: 1 })
+  welcome(0)
+  stage.exit(0)
+  stage.ask(client, 'session/new', { cwd: '/', mcpServers: [] })
+  welcome(1)
+  stage.say(1, { id: stage.told(1, 'session/new').id, result: { sessionId: 's' } })
+  stage.leave(client)
+  stage.advance(2_000)
+  expect(stage.toldSince(0, 1)).toContain('session/close')
+})
