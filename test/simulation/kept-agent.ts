@@ -84,6 +84,14 @@ export class KeptAgent {
     return log
   }
 
+  /** The session goes on at another process: what happens to this one is nothing to it. */
+  hasLost(log: KeptLog): void {
+    for (const held of [this.logs, this.#ending]) if (held.get(log.session) === log) held.delete(log.session)
+    this.todo = this.todo.map((each) =>
+      ENDS.has(each.method) && each.log === log ? { ...each, log: undefined } : each,
+    )
+  }
+
   #prompted(id: string | number, { sessionId, prompt }: Message): void {
     const guest = Number(prompt[0].text.split(':')[1])
     for (const turn of this.turns) {

@@ -13,6 +13,7 @@ interface Owed {
   /** The session may be found to be lost, as far as the world knows. */
   readonly mayBeLost: boolean
   readonly log: KeptLog | undefined
+  readonly askedAtMs: number
   /** The number from which it wishes to hear; left out: from now. */
   readonly from?: number | undefined
   /** What it read before it asked: it goes on with that if it is refused. */
@@ -77,7 +78,7 @@ export class KeptGuest {
   ask(method: string, params: object, more: Partial<Owed> = {}): void {
     const id = ++this.#ids
     const session = (params as { sessionId?: string; session?: string }).sessionId ?? (params as Message).session
-    this.owed.set(id, { method, session, mayBeLost: true, log: undefined, ...more })
+    this.owed.set(id, { method, session, mayBeLost: true, log: undefined, askedAtMs: this.world.nowMs, ...more })
     this.world.fromGuest(this, { jsonrpc: '2.0', id, method, params })
   }
 
@@ -137,8 +138,9 @@ export class KeptGuest {
     const mayBeLost = this.world.mayBeOver(log)
     const before = this.readings.get(log.number)
     if (log.principal === this.principal) {
+      const isVague = this.world.mayTrim || log.isOver || (from === undefined && log.hasUnclear)
       const start = from === undefined ? log.words.length : 0
-      this.#open(log, { from: this.world.mayTrim || log.isOver ? undefined : start, isNumbered: true, isReplay: false })
+      this.#open(log, { from: isVague ? undefined : start, isNumbered: true, isReplay: false })
     }
     if (log.principal === this.principal && !log.isOver && role === 'drive') this.world.takePart(this, log)
     else this.world.partFrom(this, log)
@@ -173,6 +175,7 @@ export class KeptGuest {
 
   #open(log: KeptLog, how: Omit<Beginning, 'guest' | 'mayMiss'>): void {
     this.world.noteSent(this, log)
+    if (log.isOver) this.world.flushPrompt(log)
     this.readings.set(log.number, new Reading(log, { guest: this.number, mayMiss: this.world.mayTrim, ...how }))
   }
 
@@ -204,8 +207,12 @@ export class KeptGuest {
   }
 
   /** It has said that it leaves the session, or ends it. */
-  isLeaving({ session }: KeptLog): boolean {
-    return [...this.owed.values()].some((each) => each.session === session && LEAVES.has(each.method))
+  isLeaving(log: KeptLog): boolean {
+    return this.leavesSince(log) !== undefined
+  }
+
+  leavesSince({ session }: KeptLog): number | undefined {
+    return [...this.owed.values()].find((each) => each.session === session && LEAVES.has(each.method))?.askedAtMs
   }
 
   /** It has heard a question that it has not answered. */
@@ -308,7 +315,8 @@ export class KeptGuest {
     if (owed.method === 'session/new' && result !== undefined) this.#enter(result.sessionId, 'drive', -1)
     if (CLAIMS.has(owed.method)) this.#claimed(owed, result, reason)
     if (result === undefined || owed.session === undefined) return
-    if (owed.method === 'session/close' || owed.method === 'bus::sessions.detach') this.#gone(owed.session)
+    if (owed.method === 'session/close' || owed.method === 'bus::sessions.detach')
+      this.#gone(owed.session, owed.askedAtMs)
     if (owed.method === 'session/list' || owed.method === 'bus::sessions.list') this.#listed(result.sessions)
   }
 
@@ -322,7 +330,7 @@ export class KeptGuest {
       const isJustified = !isOwn || !isRefused || mayBeLost || this.world.mayBeOver(log)
       demand(isJustified, 'justified', () => `${this} is refused ${session}: ${reason}`)
       if (!isOwn || log === undefined) return
-      this.world.partFrom(this, log)
+      for (const each of [log, this.world.logOf(this.principal, session!) ?? log]) this.world.partFrom(this, each)
       if (before !== undefined) this.readings.set(log.number, before)
       if (isRefused) log.isOver = true
       return
@@ -340,9 +348,9 @@ export class KeptGuest {
     if (log !== undefined) this.sessions.set(session, { log, role, seq, firstSeq })
   }
 
-  #gone(session: string): void {
+  #gone(session: string, sinceMs: number): void {
     const here = this.sessions.get(session)
-    if (here !== undefined) this.world.partFrom(this, here.log)
+    if (here !== undefined) this.world.partFrom(this, here.log, sinceMs)
     this.sessions.delete(session)
   }
 

@@ -61,6 +61,11 @@ export class KeptLog {
     this.lastWordMs = nowMs
   }
 
+  /** Prompts that came together wait for the agent: which of them have been said nobody could tell. */
+  get hasUnclear(): boolean {
+    return this.isCrowded && this.pending.length > 0
+  }
+
   newestState(before: number): number {
     for (let at = before - 1; at >= 0; at--) if (this.words[at]!.kind === 'state') return at
     return -1

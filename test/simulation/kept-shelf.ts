@@ -99,6 +99,12 @@ export class KeptShelf {
     return [...volume.lines].sort(([a], [b]) => a - b).map(([, { bytes }]) => bytes)
   }
 
+  /** What holds in the session. */
+  statesOf(principal: string, session: string): readonly Buffer[] {
+    const volume = this.#volumes.get(JSON.stringify([principal, session]))
+    return [...(volume?.states.values() ?? [])].map(({ bytes }) => bytes)
+  }
+
   #apply(order: Write): void {
     const { key } = order
     const volume = this.#volumes.get(key)

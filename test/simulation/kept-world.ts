@@ -219,10 +219,7 @@ export class KeptWorld {
     if (!this.#customs.isJournaled) return undefined
     const lines = this.#shelf.linesOf(newest.principal, newest.session)
     if (lines === undefined) return undefined
-    const told = lines.flatMap((bytes) => {
-      const text = textOf(JSON.parse(bytes.toString()))
-      return text === undefined ? [] : [this.find(text)]
-    })
+    const told = lines.flatMap((bytes) => this.#spoken(bytes) ?? [])
     const log = told[0]?.log ?? newest
     const isSame = log.session === newest.session && log.principal === newest.principal
     demand(isSame, 'nobody else sees it', () => `the journal of ${newest.session} has words of ${log.session}`)
@@ -234,9 +231,17 @@ export class KeptWorld {
     }
     const begins = told.length === 0 || told[0]!.at === 0 || this.mayTrim
     demand(begins, 'answered once', () => `the journal of ${log.session} begins with word ${told[0]!.at}`)
-    log.words.length = told.length === 0 ? 0 : told.at(-1)!.at + 1
+    // A state outlives the line in which it was told.
+    const held = this.#shelf.statesOf(newest.principal, newest.session).map((bytes) => this.#spoken(bytes))
+    const ends = [...told, ...held.flatMap((each) => each ?? [])].filter(({ log: of }) => of === log)
+    log.words.length = ends.reduce((most, { at }) => Math.max(most, at + 1), 0)
     log.pending = []
     return log
+  }
+
+  #spoken(bytes: Buffer): { readonly log: KeptLog; readonly at: number } | undefined {
+    const text = textOf(JSON.parse(bytes.toString()))
+    return text === undefined ? undefined : this.find(text)
   }
 
   // ---- what agents and guests ask of the world ----
@@ -256,7 +261,7 @@ export class KeptWorld {
   find(text: string): { readonly log: KeptLog; readonly at: number } {
     // A prompt is said with the next one of its guest, or with the end of its session, whenever that was.
     const unsaid = this.#everyLog.find((log) => log.pending.includes(text))
-    const isDue = unsaid !== undefined && (this.mayBeOver(unsaid) || this.#hasNext(unsaid))
+    const isDue = unsaid !== undefined && (unsaid.isCrowded || this.mayBeOver(unsaid) || this.#hasNext(unsaid))
     if (isDue) this.flushPrompt(unsaid, unsaid.pending.indexOf(text) + 1)
     const prompt = this.#prompts.get(text)
     if (prompt !== undefined) return prompt
@@ -350,6 +355,7 @@ export class KeptWorld {
     log.sentTo = log.heardTo = log.words.length
     log.isVague = false
     log.participants.clear()
+    for (const other of this.#agents.values()) other.hasLost(log)
     agent.logs.set(session, log)
     guest.begin(log, 'resume')
     this.takePart(guest, log)
@@ -362,9 +368,9 @@ export class KeptWorld {
     log.wasShared ||= log.participants.size > 1
   }
 
-  partFrom(guest: KeptGuest, log: KeptLog): void {
+  partFrom(guest: KeptGuest, log: KeptLog, sinceMs = this.nowMs): void {
     this.noteSent(guest, log)
-    if (log.participants.delete(guest.number) && log.participants.size === 0) log.detachedAtMs = this.nowMs
+    if (log.participants.delete(guest.number) && log.participants.size === 0) log.detachedAtMs = sinceMs
   }
 
   noteSent(guest: KeptGuest, log: KeptLog): void {
@@ -387,7 +393,11 @@ export class KeptWorld {
 
   isVague(log: KeptLog): boolean {
     const guests = [...log.participants].map((number) => this.#guests.get(number))
-    return log.isVague || guests.some((guest) => guest === undefined || guest.hasUnread || !guest.isReading)
+    return (
+      log.isVague ||
+      log.hasUnclear ||
+      guests.some((guest) => guest === undefined || guest.hasUnread || !guest.isReading)
+    )
   }
 
   /** The session may have ended, as far as anybody outside can know. */
@@ -458,7 +468,7 @@ export class KeptWorld {
     this.#put.set(`${guest.number} ${JSON.stringify(id)}`, question)
     // What it reads late was put to it before.
     if (guest.isCatchingUp || !guest.isReading) return this.#putLate(guest, question)
-    this.#asked.push({ guest, question, isClaiming: guest.isClaiming(question.log) })
+    this.#asked.push({ guest, id, question, isClaiming: guest.isClaiming(question.log) })
   }
 
   #putLate(guest: KeptGuest, question: Question): void {
@@ -486,12 +496,14 @@ export class KeptWorld {
     }
   }
 
-  readonly #asked: { guest: KeptGuest; question: Question; isClaiming: boolean }[] = []
+  #asked: { guest: KeptGuest; id: string | number; question: Question; isClaiming: boolean }[] = []
   readonly #put = new Map<string, Question>()
 
   #withdrawn(guest: KeptGuest, id: string | number): void {
     const question = this.#put.get(`${guest.number} ${JSON.stringify(id)}`)
     if (question?.holder === guest.number) question.holder = undefined
+    // Put and withdrawn at once: what others are told of it in the same event may be seen before.
+    this.#asked = this.#asked.filter((each) => each.guest !== guest || each.id !== id)
   }
 
   // ---- the kernel ----
@@ -508,7 +520,7 @@ export class KeptWorld {
   #gone(number: number): void {
     const guest = this.#guests.get(number)
     if (guest === undefined) return
-    for (const log of this.#logs.values()) this.partFrom(guest, log)
+    for (const log of this.#logs.values()) this.partFrom(guest, log, guest.leavesSince(log))
     guest.isOpen = false
     this.#guests.delete(number)
   }
