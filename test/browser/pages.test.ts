@@ -60,6 +60,9 @@ inBrowser('the console in a browser: every page', () => {
       const problems = page.getByRole('region', { name: /Problems/ })
       await problems.getByText('Nothing is wrong.').waitFor()
       await eventually('a past', async () => (await page.locator('.chart path[d*="L"]').count()) > 0 || undefined)
+      const times = page.locator('.chart .figure').last()
+      const measured = async () => (/\d/.test((await times.textContent()) ?? '') ? times.textContent() : undefined)
+      expect(await eventually('times that were measured', measured, 20_000)).toMatch(/^\d+(\.\d+)?\u00a0m?s · /)
       // Often enough that it has to wait before it is started again.
       const dying = await bus.connect()
       await dying.ask({ jsonrpc: '2.0', id: 'open', method: 'bus::open', params: { pool: 'dies-on-request' } })
