@@ -18,6 +18,7 @@ const pictures = `${root}docs/pictures`
 const COLUMNS = 92
 const SHOWN_FOLDER = '/srv/bus'
 const PATIENCE_MS = 15_000
+const BUSY_SECONDS = 40
 
 const folder = mkdtempSync(join(tmpdir(), 'pictures-'))
 const env = { PATH: process.env.PATH, HOME: folder, LANG: 'C.UTF-8', TERM: 'xterm-256color', SHELL: '/bin/sh' }
@@ -67,6 +68,20 @@ async function capture(args, keys = []) {
   return written.replaceAll(folder, SHOWN_FOLDER)
 }
 
+/** Something to see in the charts: more is asked for a while, and less again. */
+async function beBusy() {
+  const child = spawn(process.execPath, [program, 'connect', '--pool', 'echo'], { cwd: folder, env })
+  child.stdout.resume()
+  const ended = new Promise((resolve) => child.once('close', resolve))
+  for (let second = 0, id = 0; second < BUSY_SECONDS; second++) {
+    const count = Math.ceil(40 * Math.sin((Math.PI * (second + 1)) / (BUSY_SECONDS + 1)))
+    for (let more = 0; more < count; more++) child.stdin.write(`{"id":${++id},"method":"hello"}\n`)
+    await sleep(1_000)
+  }
+  child.stdin.end()
+  await ended
+}
+
 function draw(name, command, written) {
   const prompt = command === undefined ? '' : `\x1b[2m$\x1b[22m ${command}\r\n`
   const rows = readScreen(prompt + written, COLUMNS)
@@ -91,6 +106,7 @@ try {
   draw('status', 'stdio-bus status', await capture(['status']))
   draw('trace', 'stdio-bus trace show last', await capture(['trace', 'show', 'last']))
   draw('check', 'stdio-bus check --config wrong.json', await capture(['check', '--config', 'wrong.json']))
+  await beBusy()
   await takeConsole(
     () => run('console', '--no-open'),
     (name, picture) => {

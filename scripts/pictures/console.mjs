@@ -6,10 +6,10 @@
 import { chromium } from 'playwright-core'
 import { findChromium } from '../chromium.mjs'
 
-const SIZE = { width: 1120, height: 700 }
+const WIDTH = 1120
 const PICTURES = [
-  { name: 'console-overview', path: '', theme: 'light', shows: (page) => page.getByRole('table', { name: 'Workers' }) },
-  { name: 'console-session', path: 'sessions', theme: 'dark', shows: openSession },
+  { name: 'console-overview', path: '', theme: 'light', height: 740, shows: (page) => page.locator('.totals') },
+  { name: 'console-session', path: 'sessions', theme: 'dark', height: 1_130, shows: openSession },
 ]
 
 /** Runs in the page: a folder of this machine is nobody's business. */
@@ -18,7 +18,7 @@ function showInstead([found, shown]) {
   while (texts.nextNode()) texts.currentNode.data = texts.currentNode.data.replace(found, shown)
 }
 
-/** The first of the list, to its end. */
+/** The first of the list, whole: from what was asked to the answer. */
 async function openSession(page) {
   await page.locator('a.session-row').first().click()
   return page.getByText('retry.test.js').last()
@@ -30,8 +30,12 @@ export async function takeConsole(link, save, shown) {
   if ('missing' in found) return void process.stderr.write(`no pictures of the console: ${found.missing}\n`)
   const browser = await chromium.launch({ ...found, headless: true })
   try {
-    for (const { name, path, theme, shows } of PICTURES) {
-      const context = await browser.newContext({ viewport: SIZE, colorScheme: theme, reducedMotion: 'reduce' })
+    for (const { name, path, theme, height, shows } of PICTURES) {
+      const context = await browser.newContext({
+        viewport: { width: WIDTH, height },
+        colorScheme: theme,
+        reducedMotion: 'reduce',
+      })
       const page = await context.newPage()
       const address = link()
       await page.goto(address)
