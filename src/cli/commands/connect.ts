@@ -34,7 +34,9 @@ export function addConnect(program: Command): void {
     .option('--pool <name>', 'the pool to talk to (default: default_pool of the bus)')
     .option('--autostart', 'start a bus with --config when none runs')
     .action(async (options: ConnectOptions) => {
-      process.exit(await connect(options))
+      // What is left to wait for at the end may hold no handle of its own: a request on a socket that is kept alive.
+      const held = setInterval(() => {}, 60_000)
+      process.exit(await connect(options).finally(() => clearInterval(held)))
     })
 }
 
