@@ -48,7 +48,7 @@ function servedFirst(pool: Pool): (route: Route) => boolean {
 
 /** The one that it has got. */
 function ownWorkerOf(client: Client, pool: Pool): Worker | undefined {
-  const held = client.holdings.get(pool.spec.id)
+  const held = client.holdings.get(pool)
   return held?.isReady && held.holder === client ? held : undefined
 }
 
@@ -230,7 +230,7 @@ export class Assignment {
     const spare = pool.next()
     if (spare === undefined) return 'no-worker'
     spare.holder = client
-    client.holdings = ownMap(client.holdings).set(pool.spec.id, spare)
+    client.holdings = ownMap(client.holdings).set(pool, spare)
     this.#staff(pool)
     return spare
   }
@@ -275,9 +275,8 @@ export class Assignment {
 
   /** The client has gone: its own workers end with it. */
   giveBack(client: Client): void {
-    // Not only its holdings: a worker of a pool that retires may have been succeeded by another of the same name.
-    for (const worker of [...this.#board.core.workers.values()]) {
-      if (worker.holder !== client || worker.pool.spec.sharing !== 'isolated') continue
+    for (const worker of [...client.holdings.values()]) {
+      if (worker.holder !== client) continue
       worker.isKept = hasKeptSession(worker) && worker.isAlive
       if (worker.isKept) worker.holder = undefined
       else this.#dismissWorker(worker)
@@ -303,7 +302,7 @@ export class Assignment {
     if (holder === undefined && !worker.isKept) return
     worker.holder = undefined
     worker.isKept = false
-    if (holder?.holdings.get(pool.spec.id) === worker) holder.holdings.delete(pool.spec.id)
+    if (holder?.holdings.get(pool) === worker) holder.holdings.delete(pool)
     if (pool.spec.sharing !== 'isolated') return
     const spares = sparesOf(pool).filter((other) => other !== worker)
     if (spares.length >= pool.spec.instances) worker.isDismissed = true

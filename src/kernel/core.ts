@@ -80,7 +80,7 @@ export class Core {
   get everyPool(): ReadonlySet<Pool> {
     const pools = new Set(this.pools.values())
     for (const { branches } of this.pools.values()) for (const branch of branches) pools.add(branch)
-    for (const { pool } of this.workers.values()) pools.add(pool)
+    for (const { pool } of this.workers.values()) if (pool.isRetired) pools.add(pool)
     return pools
   }
 

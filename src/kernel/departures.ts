@@ -65,6 +65,7 @@ export class Departures {
     assignment.giveBack(client)
     // A lease or a reload may have led it to other workers before.
     for (const worker of core.workers.values()) {
+      if (knowsNobody(worker)) continue
       this.#unsubscribe(client, worker)
       this.#forgetIn(worker, client)
       if (!worker.lobby.isEmpty) waiting.forget(client, worker.lobby)
@@ -223,6 +224,11 @@ function owedTo(client: Client): Request[] {
   const owed: Request[] = []
   for (let request = client.newest; request !== undefined; request = request.older) owed.unshift(request)
   return owed
+}
+
+/** Nothing of any client is in the tables that a departure looks through: so it is with most workers of those who have their own. */
+function knowsNobody({ subscriptions, tasks, elicitations, servers, lobby }: Worker): boolean {
+  return subscriptions.size + tasks.size + elicitations.size + servers.size + lobby.routes.size === 0
 }
 
 /** As the gateway knows it. */
