@@ -95,7 +95,7 @@ export const PLANTS_OF_WAYS = [
   plant(
     'a final reply of the gateway settles nothing',
     'bus.ts',
-    'if (isFinal) this.#router.calls.settle(client, id)',
+    'if (isFinal) this.#router.calls.settle(client, id, traceId)',
     '',
   ),
   plant('an id is lost when its neighbour leaves', '../wire/id-table.ts', 'hole = place\n', 'hole = gap\n'),

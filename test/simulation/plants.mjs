@@ -134,8 +134,8 @@ const FIRST_PLANTS = [
   {
     name: 'a worker that belongs to somebody is given to others',
     file: 'pools.ts',
-    find: 'worker.isReady && worker.holder === undefined',
-    replace: 'worker.isReady',
+    find: 'isReady && holder === undefined && !isKept',
+    replace: 'isReady && !isKept',
   },
   {
     name: 'last words are waited for without end',
