@@ -21,7 +21,7 @@ export default defineConfig({
     hookTimeout: 20_000,
     pool: 'forks',
     // Most of a test is waiting for processes.
-    maxWorkers: 3,
+    maxWorkers: 4,
     sequence: { sequencer: LongestFirst },
   },
 })

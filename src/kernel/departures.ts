@@ -36,6 +36,7 @@ export class Departures {
     this.#board.observation.settled(question)
     const { worker } = question
     if (worker.generation !== question.generation || !worker.isAlive) return
+    if (question.putElsewhere?.() === true) return
     const id = question.spelling
     if (question.answerWhenGone === undefined) this.#board.refuseQuestion(worker, id, 'client_gone')
     else this.#board.answerQuestion(worker, id, question.answerWhenGone)

@@ -305,6 +305,10 @@ export class Outbound {
       return this.#board.refuseQuestion(worker, id, 'overloaded')
     const question = core.owed.ask(line, worker, client)
     question.answerWhenGone = row.answerWhenGone
+    if (client.isExchange && isServed(worker, row)) {
+      const kept = line.keep()
+      question.putElsewhere = () => this.#putElsewhere(worker, row, kept)
+    }
     if (worker.pool.spec.trace) observation.said(worker, line, undefined, question)
     question.token = line.key(FIELD.metaProgressToken)
     const elicitationId = textOf(line, FIELD.elicitationId)
@@ -312,6 +316,14 @@ export class Outbound {
     const edits = this.#editsOf(worker, line, edit)
     if (question.isAliased) edits.push(replace(line, FIELD.id, spell(question.key)))
     this.#board.forward(client, line, edits)
+  }
+
+  /** The call that it was put to may have been another than the one it is about, and has ended. */
+  #putElsewhere(worker: Worker, row: WorkerRow, line: Envelope): boolean {
+    const client = this.#servedCall(worker, line)
+    if (client === undefined) return false
+    this.#ask(worker, client, row, { line, edit: undefined })
+    return true
   }
 
   /** The client hears nothing more: what it would have been asked is answered for it, never with consent. */
@@ -414,7 +426,7 @@ export class Outbound {
       if (caller === undefined || (caller.isDelegate && caller.behalf === undefined)) continue
       const isAlike = newest === undefined || newest.behalf?.principal === caller.behalf?.principal
       if (!caller.isExchange || !isAlike) return undefined
-      newest = client ?? newest
+      if (client?.state === 'open') newest = client
     }
     return newest
   }

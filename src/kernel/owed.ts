@@ -157,6 +157,8 @@ export interface Question {
   observed: number
   /** Where it may be put to others: what the agent asked. */
   asked: Asked | undefined
+  /** Of what the bus answers itself for any call of the worker: puts it to another one; false: there is none. */
+  putElsewhere: (() => boolean) | undefined
 }
 
 /** An id by value as JSON. */
@@ -347,6 +349,7 @@ export class Owed {
       token: undefined,
       observed: 0,
       asked: undefined,
+      putElsewhere: undefined,
     }
     client.questions = ownMap(client.questions).set(key, question)
     worker.questions = ownMap(worker.questions).set(workerKey, question)

@@ -59,6 +59,15 @@ async function heardIn(answer: Promise<Message>): Promise<Message[]> {
   return result.structuredContent.heard.map((each: Message) => (each['result'] === undefined ? each : each['result']))
 }
 
+async function allAnswered(count: number): Promise<ReadonlyMap<unknown, Message>> {
+  const answered = new Map<unknown, Message>()
+  while (answered.size < count) {
+    const said = await client.next()
+    if (said.method === undefined) answered.set(said.id, said)
+  }
+  return answered
+}
+
 const prompts = (): Message[] =>
   bus.workspace
     .lines('heard-model')
@@ -130,16 +139,26 @@ test('several calls at one worker may ask at once', async () => {
   verifies('13.16-served')
   const calls = [1, 2, 3].map(() => message('shared', { times: 2 }))
   for (const each of calls) client.send(each)
-  const answered = new Map<unknown, Message>()
-  while (answered.size < 3) {
-    const said = await client.next()
-    if (said.method === undefined) answered.set(said.id, said)
-  }
+  const answered = await allAnswered(3)
   for (const { id } of calls)
     expect(answered.get(id)!.result.structuredContent.heard).toEqual([
       { jsonrpc: '2.0', result: ANSWER },
       { jsonrpc: '2.0', result: ANSWER },
     ])
+})
+
+test('a call that ends takes no question of another one along', async () => {
+  verifies('13.16-served')
+  const asks = message('shared', { times: 2 })
+  // A question without an address is put to the newest call: this one, which ends right behind the second question.
+  const ends = message('shared', { until_asked: true })
+  for (const each of [asks, ends]) client.send(each)
+  const answered = await allAnswered(2)
+  expect(answered.get(asks['id'])!.result.structuredContent.heard).toEqual([
+    { jsonrpc: '2.0', result: ANSWER },
+    { jsonrpc: '2.0', result: ANSWER },
+  ])
+  expect(answered.get(ends['id'])!.result.structuredContent.heard).toEqual([])
 })
 
 test('system prompt and messages come in order, with what the server wishes, and the agent may do nothing', async () => {
