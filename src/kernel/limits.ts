@@ -49,6 +49,8 @@ export const DEFAULT_LIMITS: Limits = {
 
 /** Bounds that no configuration changes; each has its clause. */
 export const FIXED = {
+  /** So often a question that the bus answers itself is put to another call when one has ended (13.16). */
+  maxQuestionMoves: 8,
   /** Ids whose client has gone and whose answer is still awaited, per worker (4.2.3). */
   maxOwnerlessIds: 10_000,
   /** So long a worker may be silent to a handshake before it is asked for its dialect. */

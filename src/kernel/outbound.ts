@@ -296,7 +296,7 @@ export class Outbound {
     else this.#board.core.owed.settleQuestion(subject)
   }
 
-  #ask(worker: Worker, client: Client, row: WorkerRow, { line, edit }: Said): void {
+  #ask(worker: Worker, client: Client, row: WorkerRow, { line, edit, moves = 0 }: Said): void {
     const { core, observation } = this.#board
     const id = line.idSpelling()
     if (client.state !== 'open') return this.#refuseGone(worker, row, id)
@@ -305,9 +305,9 @@ export class Outbound {
       return this.#board.refuseQuestion(worker, id, 'overloaded')
     const question = core.owed.ask(line, worker, client)
     question.answerWhenGone = row.answerWhenGone
-    if (client.isExchange && isServed(worker, row)) {
-      const kept = line.keep()
-      question.putElsewhere = () => this.#putElsewhere(worker, row, kept)
+    if (client.isExchange && moves < FIXED.maxQuestionMoves && isServed(worker, row)) {
+      const moved = { line: line.keep(), edit: undefined, moves: moves + 1 }
+      question.putElsewhere = () => this.#putElsewhere(worker, row, moved)
     }
     if (worker.pool.spec.trace) observation.said(worker, line, undefined, question)
     question.token = line.key(FIELD.metaProgressToken)
@@ -319,10 +319,10 @@ export class Outbound {
   }
 
   /** The call that it was put to may have been another than the one it is about, and has ended. */
-  #putElsewhere(worker: Worker, row: WorkerRow, line: Envelope): boolean {
-    const client = this.#servedCall(worker, line)
+  #putElsewhere(worker: Worker, row: WorkerRow, said: Said): boolean {
+    const client = this.#servedCall(worker, said.line)
     if (client === undefined) return false
-    this.#ask(worker, client, row, { line, edit: undefined })
+    this.#ask(worker, client, row, said)
     return true
   }
 
@@ -443,6 +443,8 @@ export class Outbound {
 interface Said {
   readonly line: Envelope
   readonly edit: Edit | undefined
+  /** Of a question: how many calls that it was put to have ended. */
+  readonly moves?: number
 }
 
 function isPartial(line: Envelope): boolean {
