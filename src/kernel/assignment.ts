@@ -17,6 +17,7 @@ import type { Pool } from './pools.ts'
 import type { Route } from './route.ts'
 import type { Switchboard } from './switchboard.ts'
 import { passOn } from './via.ts'
+import type { SessionId } from './vocabulary.ts'
 
 const SPARE: ReadonlySet<string> = new Set(['starting', 'ready', 'backing_off', 'dying', 'stopping'])
 
@@ -115,20 +116,48 @@ export class Assignment {
     this.#staff(pool, route.client)
     if (!pool.isExpectingWorker || core.phase !== 'running') return this.#fallBack(route)
     const untilMs = core.nowMs + (isLazy ? startTimeoutMs : FIXED.workerWaitMs)
-    waiting.enter(route, pool.waiting, { untilMs, reason: 'no_worker', detail: () => detailOf(pool) })
+    waiting.enter(route, pool.waiting, { untilMs, giveUp: (late) => this.#fallBack(late) })
   }
 
   #fallBack(route: Route): void {
-    const { core, router } = this.#board
-    const { pool } = route
-    const other = pool.spec.fallback === undefined ? undefined : core.pools.get(pool.spec.fallback)
-    if (other === undefined || !this.#mayServe(route, other) || core.phase !== 'running' || !isFree(route))
-      return this.#board.refuse(route, 'no_worker', detailOf(pool))
-    const introduction = route.client.introductions.get(pool.spec.id)
-    route.pool = this.poolFor(route.client, other)
+    const other = this.#fallbackOf(route)
+    if (other === undefined) this.#board.refuse(route, 'no_worker', detailOf(route.pool))
+    else this.#serveInPlace(route, other)
+  }
+
+  /** The pool that may serve the message in place of its own. */
+  #fallbackOf(route: Route): Pool | undefined {
+    const { core } = this.#board
+    const { fallback } = route.pool.spec
+    const other = fallback === undefined || core.phase !== 'running' ? undefined : core.pools.get(fallback)
+    return other !== undefined && isFree(route) && this.#mayServe(route, other) ? other : undefined
+  }
+
+  #serveInPlace(route: Route, other: Pool): void {
+    const { client, pool } = route
+    route.introducedBy = client.introductions.get(pool.spec.id) ?? route.introducedBy
+    route.pool = this.poolFor(client, other)
     route.passed = [...route.passed, pool]
-    route.introducedBy = introduction ?? route.introducedBy
-    router.proceed(route)
+    this.#board.router.proceed(route)
+  }
+
+  /** A message that names a session goes where an earlier one that names it still waits; false: there is none. */
+  follow(route: Route, names: readonly SessionId[]): boolean {
+    const ahead = route.client.heldBytes === 0 ? undefined : this.#aheadOf(route, names)
+    if (ahead === undefined || !(ahead.pool === route.pool || this.#mayServe(route, ahead.pool))) return false
+    route.pool = ahead.pool
+    route.passed = ahead.passed
+    return true
+  }
+
+  #aheadOf({ client, cameBefore }: Route, names: readonly SessionId[]): Route | undefined {
+    for (const { waiting, leases } of this.#board.core.everyPool)
+      for (const { clients, routes } of [waiting, leases]) {
+        if (!clients.has(client)) continue
+        for (const route of routes)
+          if (route.client === client && route.cameBefore <= cameBefore && namesOneOf(route, names)) return route
+      }
+    return undefined
   }
 
   /** In another's place a pool serves nothing that its caller may not ask of it (contract 9.18, 9.19). */
@@ -154,6 +183,8 @@ export class Assignment {
       // Whoever was refused has left its worker to the next.
     } while (isIsolated && !line.isEmpty && line.routes.size < before && pool.freeCount > 0)
     waiting.reopen(line)
+    // The last that could come is somebody's: the others are told so, or served elsewhere (contract 6.7.2).
+    if (isIsolated && !line.isEmpty && !pool.isExpectingWorker) this.dismiss(pool)
   }
 
   /** Nobody will come: those who wait are told at once, or served elsewhere. */
@@ -355,7 +386,8 @@ export class Assignment {
       return this.#board.refuse(route, 'overloaded', { pool: pool.spec.id })
     if (bound !== undefined) route.promise(bound)
     const untilMs = core.nowMs + FIXED.leaseWaitMs
-    waiting.enter(route, pool.leases, { untilMs, reason: 'overloaded', detail: () => ({ pool: pool.spec.id }) })
+    const giveUp = (late: Route): void => this.#board.refuse(late, 'overloaded', { pool: pool.spec.id })
+    waiting.enter(route, pool.leases, { untilMs, giveUp })
   }
 
   /** The holder may have got its last answer: the lease goes to whoever has waited longest. */
@@ -439,6 +471,10 @@ function preferredOf({ prefer }: Client, pool: Pool): Worker | undefined {
 /** A new session, where they are spread over the workers of the pool. */
 export function isSpread({ pool, row, session }: Route): boolean {
   return pool.spec.balance === 'session' && row?.session === 'announced' && session === undefined
+}
+
+function namesOneOf({ session, innerSession }: Route, names: readonly SessionId[]): boolean {
+  return names.some((name) => name === session || name === innerSession)
 }
 
 /** Nothing binds the message to its pool. */

@@ -271,9 +271,13 @@ export class Handshakes {
   holdForAnswer(route: Route, worker: Worker): void {
     const { core, waiting } = this.#board
     const { startTimeoutMs, id } = worker.pool.spec
-    const detail = (): Record<string, unknown> => ({ pool: id, why: 'its worker has not answered a handshake' })
-    const untilMs = core.nowMs + startTimeoutMs
-    waiting.enter(route, worker.lobby, startTimeoutMs === 0 ? undefined : { untilMs, reason: 'no_worker', detail })
+    const detail = { pool: id, why: 'its worker has not answered a handshake' }
+    const giveUp = (late: Route): void => this.#board.refuse(late, 'no_worker', detail)
+    waiting.enter(
+      route,
+      worker.lobby,
+      startTimeoutMs === 0 ? undefined : { untilMs: core.nowMs + startTimeoutMs, giveUp },
+    )
   }
 
   /** The worker takes one handshake only and has had it: later ones get its answer. */

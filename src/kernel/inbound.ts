@@ -180,7 +180,8 @@ export class Inbound {
     const isNew = innerSession !== undefined || (session !== undefined && known === undefined)
     const names = isNew ? namesIn(route) : NO_NAMES
     if (isNew && !this.#mayName(route, names)) return
-    const worker = assignment.place(route, known)
+    const isBehind = isNew && assignment.follow(route, names)
+    const worker = assignment.place(route, isBehind ? undefined : known)
     if (worker === undefined || (isNew && !this.#bind(route, worker, names))) return
     this.#sendPlain(route, worker)
   }

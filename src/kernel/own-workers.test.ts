@@ -1,5 +1,6 @@
-/** Contract 6.7, 7.2: workers that are one client's alone, as their clients come in crowds. */
+/** Contract 6.6, 6.7, 7.2: workers that are one client's alone, as their clients come in crowds, and who serves in their place. */
 import { expect, it } from 'vitest'
+import { verifies } from '../../test/conformance/verifies.ts'
 import { DIALECTS } from '../dialects/index.ts'
 import { Bus } from './bus.ts'
 import type { Action, BusEvent, WorkerGeneration } from './events.ts'
@@ -21,7 +22,7 @@ const POOL: PoolSpec = {
   revision: '1',
 }
 
-/** A bus with one pool, whose workers open when they are told to and note who asked them what. */
+/** A bus whose messages go to the first pool, and whose workers open when they are told to and note who asked them what. */
 class Rig {
   readonly started: WorkerGeneration[] = []
   /** The ids that each worker was asked with, by its number. */
@@ -29,9 +30,10 @@ class Rig {
   /** Reasons, by the id that was refused. */
   readonly refused = new Map<number, string>()
   nowMs = 1_000
-  readonly #bus = new Bus({ pools: [POOL], defaultPool: undefined, limits: POOL.limits }, DIALECTS, () => 0.5)
+  readonly #bus: Bus
 
-  constructor() {
+  constructor(pools: readonly PoolSpec[] = [POOL]) {
+    this.#bus = new Bus({ pools, defaultPool: pools[0]!.id, limits: POOL.limits }, DIALECTS, () => 0.5)
     this.#perform(this.#bus.start(this.nowMs))
   }
 
@@ -39,8 +41,8 @@ class Rig {
     this.apply({ type: 'client-opened', client: client as ClientId, door: 'unix' })
   }
 
-  ask(client: number, id: number): void {
-    const bytes = Buffer.from(`{"id":${id},"method":"m"}\n`)
+  ask(client: number, id: number, session?: string): void {
+    const bytes = Buffer.from(`${JSON.stringify({ id, method: 'm', sessionId: session })}\n`)
     this.apply({ type: 'client-received', client: client as ClientId, bytes })
   }
 
@@ -100,4 +102,53 @@ it('a crowd is served in the order in which it came, everybody with all it has s
     expect(rig.asked.size).toBe(client)
   }
   expect([...rig.asked.values()]).toEqual(crowd.map((client) => [client, 1_000 + client]))
+})
+
+/** One worker that is its client's alone, and one for everybody else in its place. */
+const BESIDE: readonly PoolSpec[] = [
+  { ...POOL, maxInstances: 1, restart: 'always', fallback: 'q' },
+  { ...POOL, id: 'q', instances: 1, sharing: 'shared' },
+]
+
+it('who waits for a worker that another client gets is served elsewhere as soon as that is known', () => {
+  verifies('6.6-fallback', '6.7.2-max')
+  const rig = new Rig(BESIDE)
+  const [other, own] = [0, 1]
+  rig.open(other)
+  for (const client of [1, 2]) {
+    rig.comes(client)
+    rig.ask(client, client)
+  }
+  rig.open(own)
+  expect([...rig.asked]).toEqual([
+    [rig.started[own]!.worker, [1]],
+    [rig.started[other]!.worker, [2]],
+  ])
+})
+
+it('who has waited too long is served elsewhere', () => {
+  verifies('6.6-fallback')
+  const rig = new Rig(BESIDE)
+  rig.open(0)
+  rig.comes(1)
+  rig.ask(1, 1)
+  rig.passUntil(rig.nowMs + FIXED.workerWaitMs)
+  expect([...rig.asked, ...rig.refused]).toEqual([[rig.started[0]!.worker, [1]]])
+})
+
+it('what names a session stays behind what names it too and waits elsewhere', () => {
+  verifies('6.4-order')
+  const rig = new Rig(BESIDE)
+  rig.comes(1)
+  rig.ask(1, 1, 's')
+  // It waits for the other pool from now on.
+  rig.passUntil(rig.nowMs + FIXED.workerWaitMs)
+  rig.open(1)
+  rig.ask(1, 2, 's')
+  rig.ask(1, 3, 'another')
+  rig.open(0)
+  expect([...rig.asked]).toEqual([
+    [rig.started[1]!.worker, [3]],
+    [rig.started[0]!.worker, [1, 2]],
+  ])
 })

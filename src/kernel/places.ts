@@ -144,8 +144,8 @@ export class Places {
     const { client } = route
     const isAsked = [...pool.seekers.routes].some((other) => other.client === client && seeks(other) === session)
     const untilMs = core.nowMs + FIXED.placeWaitMs
-    const detail = () => ({ pool: pool.spec.id })
-    if (!waiting.enter(route, pool.seekers, { untilMs, reason: 'directory_unavailable', detail }) || isAsked) return
+    const giveUp = (late: Route): void => this.#board.refuse(late, 'directory_unavailable', { pool: pool.spec.id })
+    if (!waiting.enter(route, pool.seekers, { untilMs, giveUp }) || isAsked) return
     const what = session === undefined ? {} : { session }
     core.actions.push({ do: 'locate', client: client.id, pool: pool.spec.id, ...what })
   }

@@ -48,11 +48,10 @@ export class WaitingLine {
   }
 }
 
-/** How long a message waits at the most, and what it is told then. */
+/** How long a message waits at the most, and what becomes of it then. */
 export interface Patience {
   readonly untilMs: number
-  readonly reason: Reason
-  detail(): Record<string, unknown>
+  giveUp(route: Route): void
 }
 
 export class Waiting {
@@ -89,11 +88,11 @@ export class Waiting {
     return true
   }
 
-  #limit(route: Route, { untilMs, reason, detail }: Patience): void {
+  #limit(route: Route, { untilMs, giveUp }: Patience): void {
     route.timer = this.#board.core.timers.set(untilMs, () => {
       const line = route.place!
       this.leave(route)
-      this.#board.refuse(route, reason, detail())
+      giveUp(route)
       this.reopen(line)
     })
   }

@@ -244,6 +244,8 @@ const BUS_AND_PEERS = {
   '6.4-isolated': 'under isolated load and resume pass, whoever else holds that id',
   '6.4-same-id-two-workers': 'the same id chosen by two workers serves both clients',
   '6.4-conflict': 'for one client on two workers the second is refused, -32603 session_id_conflict',
+  '6.4-order':
+    'messages that name one session reach its worker in the order in which they were sent, wherever they waited',
   '6.5-worker-requests': "requests of a worker are routed by session, tracked, and the client's answer goes back",
   '6.5-unasked': 'an answer nobody asked for is dropped and counted',
   '6.6-sticky': "from a client's initialize on, its messages without a session stay with that worker",

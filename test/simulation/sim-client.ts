@@ -64,7 +64,9 @@ export class SimClient {
   /** It has read everything that there was for it. */
   #isCaughtUp = true
   /** Lines from here on may tell it of sessions that it still has. */
-  #sessionsFrom = 0
+  sessionsFrom = 0
+  /** Sessions that one message has named together. */
+  readonly coupled = new Set<string>()
 
   hasSpoken = false
   isBadlyOpened = false
@@ -352,12 +354,12 @@ export class SimClient {
   forgetSessions(): void {
     for (const key of this.world.homes.keys()) if (key.startsWith(`${this.id} `)) this.world.homes.delete(key)
     this.sessions = []
-    this.#sessionsFrom = this.world.lines.length
+    this.sessionsFrom = this.world.lines.length
   }
 
   /** A session is its own from the announcement on, unless what it had ended while that was under way. */
   learnSession(name: string, announcement: { readonly serial: number }): void {
-    if (announcement.serial >= this.#sessionsFrom) this.sessions.push(name)
+    if (announcement.serial >= this.sessionsFrom) this.sessions.push(name)
   }
 
   // ---- what it is owed ----

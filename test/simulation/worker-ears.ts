@@ -48,6 +48,8 @@ function demandPlace(worker: SimWorker, line: ClientLine, text: string): void {
   }
   // What it reads after it was told to end was written before.
   if (client.tongue !== 'plain' || worker.isStopping) return
+  // Written before its client lost the pool, it may be read long after that.
+  if (line.serial < client.sessionsFrom) return
   for (const name of line.sessions) {
     const key = `${client.id} ${name}`
     const known = world.homes.get(key) ?? worker
@@ -74,7 +76,13 @@ function demandOrder(worker: SimWorker, line: ClientLine, text: string): void {
   // While the era of a worker is asked for, who waits for the answer is overtaken by who has a proven worker.
   if (worker.tongue === 'modern' && worker.spec.era === 'auto') return
   // Where sessions are spread, each is ordered in itself: what was meant for another worker may come here when that ended.
-  const isBySession = isLease || worker.spec.balance === 'session'
+  const isSpread = isLease || worker.spec.balance === 'session'
+  // Where one pool may serve in the place of another, what names another session, or none, may wait for either of them.
+  const mayMove = worker.world.hasFallback(line.author.pool)
+  // There a message that names two sessions leads the one to the worker of the other, and what names only one may come later.
+  if (mayMove && line.sessions.length === 2) for (const name of line.sessions) line.author.coupled.add(name)
+  if (mayMove && line.sessions.some((name) => line.author.coupled.has(name))) return
+  const isBySession = isSpread || mayMove
   const key = `${line.author.id} ${isBySession ? line.sessions[0] : ''}`
   const last = worker.lastHeard.get(key) ?? -1
   demand(line.serial > last, 'order kept', () => `${worker} got ${last} of ${line.author} before ${text}`)

@@ -163,6 +163,11 @@ export class World {
     return pool === other || this.#poolsBehind(pool).has(other)
   }
 
+  /** Another pool may serve in the place of this one. */
+  hasFallback(pool: string): boolean {
+    return this.#poolsBehind(pool).size > 1
+  }
+
   #poolsBehind(pool: string): ReadonlySet<string> {
     const ids = new Set([pool])
     for (const id of ids) {
