@@ -141,12 +141,14 @@ export class Assignment {
     this.#board.router.proceed(route)
   }
 
-  /** A message that names a session goes where an earlier one that names it still waits; false: there is none. */
+  /** A message that names a session goes where an earlier one that names it waits, and for the same worker; false: there is none. */
   follow(route: Route, names: readonly SessionId[]): boolean {
     const ahead = route.client.heldBytes === 0 ? undefined : this.#aheadOf(route, names)
     if (ahead === undefined || !(ahead.pool === route.pool || this.#mayServe(route, ahead.pool))) return false
     route.pool = ahead.pool
     route.passed = ahead.passed
+    route.worker = ahead.worker
+    route.generation = ahead.generation
     return true
   }
 

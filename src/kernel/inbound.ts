@@ -181,7 +181,7 @@ export class Inbound {
     const names = isNew ? namesIn(route) : NO_NAMES
     if (isNew && !this.#mayName(route, names)) return
     const isBehind = isNew && assignment.follow(route, names)
-    const worker = assignment.place(route, isBehind ? undefined : known)
+    const worker = assignment.place(route, isBehind ? route.promised : known)
     if (worker === undefined || (isNew && !this.#bind(route, worker, names))) return
     this.#sendPlain(route, worker)
   }

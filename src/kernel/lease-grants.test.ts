@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { verifies } from '../../test/conformance/verifies.ts'
 import { DIALECTS } from '../dialects/index.ts'
 import { Bus } from './bus.ts'
 import type { Action, BusEvent, WorkerGeneration } from './events.ts'
@@ -47,8 +48,16 @@ class Rig {
   }
 
   ask(client: ClientId | undefined, id: string, sessionId?: string): void {
-    const bytes = Buffer.from(`${JSON.stringify({ id, method: 'work', sessionId })}\n`)
-    this.apply({ type: 'client-received', client: client!, bytes })
+    this.#say(client, { id, method: 'work', sessionId })
+  }
+
+  /** The session is named where some clients name it. */
+  askInside(client: ClientId | undefined, id: string, sessionId: string): void {
+    this.#say(client, { id, method: 'work', params: { sessionId } })
+  }
+
+  #say(client: ClientId | undefined, message: Message): void {
+    this.apply({ type: 'client-received', client: client!, bytes: Buffer.from(`${JSON.stringify(message)}\n`) })
   }
 
   /** The worker that has got the request; undefined while it waits. */
@@ -107,6 +116,23 @@ it('6.7 a lease that was granted for a session that is lost goes on to whoever w
   expect(rig.reasonOf(ANNA, 'a2')).toBe('session_lost')
   rig.ask(DORA, 'd1')
   expect(rig.takerOf('d1')).toBe(hers)
+})
+
+it('6.4 what names a session waits for the worker for which an earlier message of it waits, and loses it with that one', () => {
+  verifies('6.4-order')
+  const rig = new Rig()
+  rig.ask(ANNA, 'a1', 'hers')
+  rig.ask(BERT, 'b1')
+  rig.ask(CARL, 'c1')
+  rig.ask(ANNA, 'a2', 'hers')
+  rig.ask(ANNA, 'a3', 'hers')
+  rig.askInside(ANNA, 'a4', 'hers')
+  rig.dies(rig.takerOf('a1')!)
+  rig.answer('c1')
+  expect(rig.reasonOf(ANNA, 'a2')).toBe('session_lost')
+  const { heard } = rig
+  const heardByTaker = heard.get(`worker ${rig.takerOf('a4')}`)!.map(({ id }) => id)
+  expect(heardByTaker.filter((id) => id.startsWith('a')).slice(-2)).toEqual(['a3', 'a4'])
 })
 
 it('6.7 a lease that was granted to a client whose message another worker of its own took goes on', () => {
