@@ -1,5 +1,6 @@
 /** Bytes that mean something in JSON. */
 export const NEWLINE: u8 = 0x0a
+export const CARRIAGE_RETURN: u8 = 0x0d
 export const SPACE: u8 = 0x20
 export const QUOTE: u8 = 0x22
 export const COMMA: u8 = 0x2c

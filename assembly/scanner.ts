@@ -25,6 +25,7 @@ import {
   NOTE_STARTS,
   NOTE_TWICE,
   NOTES,
+  NOWHERE,
   ONCE_BELOW_CELL,
   TREE,
   VECTOR_BYTES,
@@ -33,9 +34,9 @@ import {
   VERDICT_OTHER,
   VERDICT_UNSURE,
 } from '../src/wire/layout'
-import { CLOSE_OBJECT, COLON, COMMA, MINUS, NEWLINE, OPEN_OBJECT, QUOTE, ZERO } from './characters'
+import { CARRIAGE_RETURN, CLOSE_OBJECT, COLON, COMMA, MINUS, NEWLINE, OPEN_OBJECT, QUOTE, ZERO } from './characters'
 import { findStop, openText, wide } from './stops'
-import { broken, expectText, fail, isDigit, skipByte, skipOddString, skipSpace, skipValue } from './text'
+import { broken, expectText, fail, isDigit, skipByte, skipOddString, skipSpace, skipValue, spansLines } from './text'
 import { isAscii, isUtf8 } from './utf8'
 
 const STARTS: usize = NOTES + 4 * NOTE_STARTS
@@ -65,6 +66,31 @@ export function scan(start: usize, end: usize, offset: i32): i32 {
   const verdict = judge(start, end)
   store<u8>(end, behind)
   return verdict
+}
+
+/**
+ * Reads the object that begins at `start` and ends its line before `limit`: returns the address of the newline plus `offset`.
+ * Whatever else stands there is left to `scan`, to which somebody tells its end: NOWHERE.
+ */
+export function scanAhead(start: usize, limit: usize, offset: i32): i32 {
+  shift = offset
+  clearNotes()
+  const behind = load<u8>(limit)
+  store<u8>(limit, 0)
+  const end = findEnd(start, limit)
+  store<u8>(limit, behind)
+  return end
+}
+
+function findEnd(start: usize, limit: usize): i32 {
+  if (load<u8>(start) !== OPEN_OBJECT) return NOWHERE
+  expectText(limit)
+  openText(start)
+  let end = readObject(start, TREE)
+  if (broken || spansLines || hasEscapedKey) return NOWHERE
+  if (load<u8>(end) === CARRIAGE_RETURN) end++
+  if (load<u8>(end) !== NEWLINE || (wide && !isWideText(start, end))) return NOWHERE
+  return (end as i32) + shift
 }
 
 function clearNotes(): void {

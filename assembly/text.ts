@@ -8,7 +8,21 @@
  */
 
 import { ESCAPES, NESTING } from '../src/wire/layout'
-import { BACKSLASH, COLON, COMMA, DOT, LOWER_U, MINUS, OPEN_OBJECT, PLUS, QUOTE, SPACE, ZERO } from './characters'
+import {
+  BACKSLASH,
+  CARRIAGE_RETURN,
+  COLON,
+  COMMA,
+  DOT,
+  LOWER_U,
+  MINUS,
+  NEWLINE,
+  OPEN_OBJECT,
+  PLUS,
+  QUOTE,
+  SPACE,
+  ZERO,
+} from './characters'
 import { block, findStop, findStopsFrom } from './stops'
 
 /** The address of a zero that is never overwritten. */
@@ -33,6 +47,8 @@ store<u8>(ESCAPES + 0x74, 1)
 
 /** Set when text is broken. */
 export let broken: bool = false
+/** Set when a line ended within the text. */
+export let spansLines: bool = false
 
 let textEnd: usize = 0
 
@@ -40,6 +56,7 @@ let textEnd: usize = 0
 export function expectText(end: usize): void {
   textEnd = end
   broken = false
+  spansLines = false
 }
 
 export function fail(): usize {
@@ -70,12 +87,15 @@ function skipByteBehindSpace(at: usize, byte: u8): usize {
 
 function skipSpaces(at: usize): usize {
   let i = at
-  while (isSpace(load<u8>(i)) && i < textEnd) i++
+  while (isSpace(load<u8>(i)) && i < textEnd) {
+    if (load<u8>(i) === NEWLINE) spansLines = true
+    i++
+  }
   return i
 }
 
 function isSpace(byte: u8): bool {
-  return byte === SPACE || byte === 0x0d || byte === 0x09 || byte === 0x0a
+  return byte === SPACE || byte === CARRIAGE_RETURN || byte === 0x09 || byte === NEWLINE
 }
 
 /** `at` stands behind the opening quote. */

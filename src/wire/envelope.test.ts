@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { Envelope, SHAPE, type Shape } from './envelope.ts'
 import { FIELD, type FieldName } from './fields.ts'
+import { MAX_TEXT_BYTES } from './layout.ts'
 
 const envelope = new Envelope()
 
@@ -282,6 +283,17 @@ it('two readers do not disturb each other', () => {
   expect([b.key(FIELD.id), b.text(FIELD.method), b.has(FIELD.result)]).toEqual(['two', undefined, true])
   a.read(two, 0, two.length)
   expect([b.key(FIELD.id), b.startOf(FIELD.result), a.key(FIELD.id)]).toEqual(['two', 21, 'two'])
+})
+
+it('nor does one that reads a line which only the twin can, after a short one', () => {
+  const [a, b] = [new Envelope(), new Envelope()]
+  const short = Buffer.from('{"id":1,"method":"one"}')
+  const long = Buffer.from(`{"id":2,"method":"two","params":"${'x'.repeat(MAX_TEXT_BYTES)}"}`)
+  a.read(short, 0, short.length)
+  a.release()
+  a.read(long, 0, long.length)
+  b.read(short, 0, short.length)
+  expect([a.key(FIELD.id), a.text(FIELD.method), b.key(FIELD.id)]).toEqual([2, 'two', 1])
 })
 
 it.each([

@@ -7,7 +7,6 @@
 import { FIELD, FIELD_NAMES, type Field } from './fields.ts'
 import { isDigit, MINUS, QUOTE, skipSpace } from './json-text.ts'
 import {
-  MAX_TEXT_BYTES,
   NOTE_COUNT,
   NOTE_ENDS,
   NOTE_ID_IS_INTEGER,
@@ -15,13 +14,14 @@ import {
   NOTE_REPEATED,
   NOTE_STARTS,
   NOTE_TWICE,
+  NOWHERE,
   VERDICT_OBJECT,
   VERDICT_OTHER,
   VERDICT_UNSURE,
 } from './layout.ts'
 import { isCommonInteger, notedInteger, scanLine } from './line-scan.ts'
 import { recallText } from './recalled-texts.ts'
-import { scanFast, scanner } from './scanner.ts'
+import { isScanned, scanAhead, scanFast, scanner } from './scanner.ts'
 
 export const SHAPE = { notJson: 0, bad: 1, request: 2, notification: 3, response: 4 } as const
 export type Shape = (typeof SHAPE)[keyof typeof SHAPE]
@@ -41,6 +41,11 @@ const NO_BYTES = Buffer.alloc(0)
 /** Whose notes lie in the memory of the scanner. */
 let reader: Envelope | undefined
 
+/** Where the line ends that begins at `start` of the lent chunk, if that is known from reading it; NOWHERE otherwise. */
+export function readAhead(chunk: Buffer, start: number): number {
+  return reader !== undefined || scanner === undefined ? NOWHERE : scanAhead(scanner, chunk, start)
+}
+
 export class Envelope {
   bytes: Buffer = NO_BYTES
   start = 0
@@ -53,7 +58,8 @@ export class Envelope {
 
   /** Reads `bytes[start, end)`; white space around the message is tolerated. */
   read(bytes: Buffer, start: number, end: number): Shape {
-    this.bytes = bytes
+    // Of a chunk the lines come one after the other: what stays the same is not written again.
+    if (this.bytes !== bytes) this.bytes = bytes
     this.start = start
     this.end = end
     this.shape = this.#judge(this.#scan(bytes, start, end))
@@ -81,8 +87,9 @@ export class Envelope {
   }
 
   #scan(bytes: Buffer, start: number, end: number): number {
-    if (scanner === undefined || end - start > MAX_TEXT_BYTES) return scanLine(bytes, start, end, this.#notes)
+    if (scanner === undefined) return scanLine(bytes, start, end, this.#notes)
     if (reader !== this) this.#claim(scanner.notes)
+    if (isScanned(bytes, start, end)) return VERDICT_OBJECT
     const verdict = scanFast(scanner, bytes, start, end)
     return verdict === VERDICT_UNSURE ? scanLine(bytes, start, end, this.#notes) : verdict
   }

@@ -3,6 +3,7 @@ import { expect, it } from 'vitest'
 import { Envelope, SHAPE } from './envelope.ts'
 import { FIELD } from './fields.ts'
 import { LineSplitter } from './frame.ts'
+import { makeReadMemory } from './scanner.ts'
 
 const bytes = fc
   .array(fc.oneof({ weight: 5, arbitrary: fc.nat(255) }, { weight: 1, arbitrary: fc.constant(10) }), { maxLength: 200 })
@@ -115,5 +116,47 @@ it('lines that are read or split in between do not pass for lines of the chunk',
         expect(seen).toEqual(all.map((name, id) => [id, `a ${name}`]))
       },
     ),
+  )
+})
+
+it('lines that are read ahead are the lines there are, and say what they say', () => {
+  const id = fc.oneof(fc.integer(), fc.string({ maxLength: 5 }))
+  const message = fc.record({ id, method: fc.constantFrom('m', 'é'), sessionId: fc.string({ unit: 'binary' }) })
+  const text = fc.oneof(
+    { weight: 4, arbitrary: message.map((value) => JSON.stringify(value)) },
+    // An end of line where there may be white space parts a message in two that are none.
+    message.map((value) => JSON.stringify(value, null, 1)),
+    message.map((value) => `${JSON.stringify(value)} \t`),
+    message.map((value) => ` ${JSON.stringify(value)}`),
+    message.map((value) => `${JSON.stringify(value)}\r`),
+    fc.tuple(message, fc.nat(40)).map(([value, cut]) => JSON.stringify(value).slice(0, cut)),
+    message.map((value) => JSON.stringify({ ...value, params: 'x'.repeat(5000) })),
+    fc.constantFrom('', '[]', '{}', '{}{}', '{"id":1,"\\u006dethod":"m"}', '\r'),
+  )
+  fc.assert(
+    fc.property(fc.array(text, { maxLength: 30 }), fc.integer({ min: 30, max: 40_000 }), (lines, size) => {
+      const stream = Buffer.from(`${lines.join('\n')}\n`)
+      const memory = makeReadMemory()
+      const read = (isRouted: boolean): unknown[] => {
+        const seen: unknown[] = []
+        const splitter = new LineSplitter(1 << 20, isRouted)
+        const envelope = new Envelope()
+        for (let at = 0; at < stream.length; at += size) {
+          const chunk = memory.subarray(0, stream.copy(memory, 0, at, at + size))
+          splitter.push(chunk, 0, (bytes, start, end) => {
+            const shape = envelope.read(bytes, start, end)
+            const isMessage = shape === SHAPE.request || shape === SHAPE.notification
+            const said = isMessage ? [envelope.key(FIELD.id), envelope.text(FIELD.sessionId)] : []
+            envelope.release()
+            seen.push([bytes.utf8Slice(start, end), shape, ...said])
+            return true
+          })
+        }
+        return seen
+      }
+      const seen = read(true)
+      expect(seen.map((row) => (row as unknown[])[0])).toEqual(stream.toString().split('\n').slice(0, -1))
+      expect(seen).toEqual(read(false))
+    }),
   )
 })

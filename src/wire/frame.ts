@@ -5,6 +5,8 @@
  * line is held in one growing buffer, so that a peer that sends a byte at a time costs no more than its bytes. A line of
  * more than `maxLineBytes` is the peer's fault: then nothing comes out any more, and the caller must close it.
  */
+import { readAhead } from './envelope.ts'
+import { NOWHERE } from './layout.ts'
 import { borrowLineBuffer, handOut } from './line-buffers.ts'
 import { lend } from './scanner.ts'
 
@@ -29,12 +31,17 @@ export class LineSplitter {
 
   /** May change between two lines. */
   maxLineBytes: number
-  readonly #reusesBuffers: boolean
+  readonly #isRouted: boolean
+  /** The last line was short, so the next one is likely to lie whole where it begins. */
+  #isShort = true
 
-  /** `reusesBuffers`: whoever keeps a line beyond its sink claims it (`line-buffers.ts`); otherwise a line may be kept as it is. */
-  constructor(maxLineBytes: number, reusesBuffers = false) {
+  /**
+   * `isRouted`: the sink reads each line as a message (`envelope.ts`), and whoever keeps it beyond the sink claims it
+   * (`line-buffers.ts`); otherwise a line may be kept as it is.
+   */
+  constructor(maxLineBytes: number, isRouted = false) {
     this.maxLineBytes = maxLineBytes
-    this.#reusesBuffers = reusesBuffers
+    this.#isRouted = isRouted
   }
 
   /** What this splitter keeps in memory, as allocated. */
@@ -62,13 +69,20 @@ export class LineSplitter {
 
   #split(chunk: Buffer, from: number, sink: LineSink): number {
     let start = from
-    for (let end = chunk.indexOf(NEWLINE, start); end !== -1; end = chunk.indexOf(NEWLINE, start)) {
+    for (let end = this.#endOf(chunk, start); end !== -1; end = this.#endOf(chunk, start)) {
       if (!this.#fits(chunk, start, end)) return chunk.length
       const line = start
       start = end + 1
+      this.#isShort = start - line <= SMALL_BYTES
       if (!sink(chunk, line, end)) return start
     }
     return start === chunk.length ? start : this.#hold(chunk, start, chunk.length)
+  }
+
+  /** A short message is read at once, as its sink is about to: that tells where its line ends. */
+  #endOf(chunk: Buffer, start: number): number {
+    const end = this.#isRouted && this.#isShort ? readAhead(chunk, start) : NOWHERE
+    return end === NOWHERE ? chunk.indexOf(NEWLINE, start) : end
   }
 
   /** The stream has ended: a last line without newline counts (contract 4.2.1). */
@@ -104,7 +118,7 @@ export class LineSplitter {
     const end = this.#heldBytes - 1
     this.#held = undefined
     this.#heldBytes = 0
-    return this.#reusesBuffers ? handOut(line, () => sink(line, 0, end)) : sink(line, 0, end)
+    return this.#isRouted ? handOut(line, () => sink(line, 0, end)) : sink(line, 0, end)
   }
 
   #append(chunk: Buffer, start: number, end: number): void {
@@ -117,7 +131,7 @@ export class LineSplitter {
   #grow(need: number): void {
     const roomy = need <= SMALL_BYTES ? need * 2 : Math.max(need * 2, need + READ_BYTES)
     const mostBytes = Math.max(need, Math.min(roomy, this.maxLineBytes + 1))
-    const larger = this.#reusesBuffers ? borrowLineBuffer(need, mostBytes) : Buffer.allocUnsafeSlow(mostBytes)
+    const larger = this.#isRouted ? borrowLineBuffer(need, mostBytes) : Buffer.allocUnsafeSlow(mostBytes)
     this.#held?.copy(larger, 0, 0, this.#heldBytes)
     this.#held = larger
   }

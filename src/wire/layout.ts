@@ -11,6 +11,8 @@ export const VERDICT_BROKEN = 0
 export const VERDICT_OBJECT = 1
 export const VERDICT_OTHER = 2
 export const VERDICT_UNSURE = 3
+/** Where a message ends that was not read. */
+export const NOWHERE = -1
 
 /** Cells of four bytes, from the front of the notes. The id is noted by value when it is an integer that everybody spells alike. */
 export const NOTE_TWICE = 0

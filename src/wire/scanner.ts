@@ -10,13 +10,16 @@ import { FIELD_NAMES, FIELD_TREE, ONCE_BELOW } from './fields.ts'
 import {
   MARGIN_BYTES,
   MAX_FIELDS,
+  MAX_TEXT_BYTES,
   NOTE_COUNT,
   NOTES,
+  NOWHERE,
   ONCE_BELOW_CELL,
   READ_BYTES,
   READS,
   TEXT,
   TREE,
+  VERDICT_UNSURE,
 } from './layout.ts'
 import { SCANNER_WASM } from './scanner-wasm.ts'
 import { writeTree } from './tree-image.ts'
@@ -27,6 +30,7 @@ interface Scanner {
   readonly memory: Uint8Array
   readonly notes: Int32Array
   readonly scan: Scan
+  readonly scanAhead: Scan
 }
 
 /** So much of a chunk is copied at once; it stays in the nearest cache while its lines are read. */
@@ -51,7 +55,8 @@ function start(): Scanner | undefined {
   const memory = new Uint8Array(buffer)
   new Int32Array(buffer)[ONCE_BELOW_CELL / 4] = ONCE_BELOW
   writeTree(FIELD_TREE, new DataView(buffer), TREE)
-  return { memory, notes: new Int32Array(buffer, NOTES, NOTE_COUNT), scan: exports['scan'] as Scan }
+  const notes = new Int32Array(buffer, NOTES, NOTE_COUNT)
+  return { memory, notes, scan: exports['scan'] as Scan, scanAhead: exports['scanAhead'] as Scan }
 }
 
 export const scanner: Scanner | undefined = start()
@@ -65,6 +70,10 @@ let loaded: Buffer | undefined
 let from = 0
 let to = 0
 
+/** Where the message ends of which the notes tell, if it was scanned before anybody asked for it, and where it begins. */
+let aheadEnd = NOWHERE
+let aheadStart = 0
+
 /** Until something else is lent, or nothing, the bytes of `chunk` stay as they are; returns what was lent before. */
 export function lend(chunk: Buffer | undefined): Buffer | undefined {
   const before = lent
@@ -72,6 +81,7 @@ export function lend(chunk: Buffer | undefined): Buffer | undefined {
   const isInPlace = chunk !== undefined && chunk.length <= MAX_IN_PLACE_BYTES && chunk.buffer === scanner?.memory.buffer
   lentAt = isInPlace ? chunk.byteOffset : ELSEWHERE
   loaded = undefined
+  aheadEnd = NOWHERE
   return before
 }
 
@@ -80,8 +90,30 @@ export function isLent(bytes: Buffer): boolean {
   return bytes === lent
 }
 
-/** Scans a line of at most MAX_TEXT_BYTES and returns the verdict; the rest is in the notes of the scanner. */
+/**
+ * Scans the message that begins at `start` of the lent chunk, and returns where its line ends. NOWHERE: there is none, or it
+ * is to be found in another way. The notes must be nobody's.
+ */
+export function scanAhead({ memory, scanAhead: scan }: Scanner, bytes: Buffer, start: number): number {
+  if (bytes !== lent) return NOWHERE
+  aheadStart = start
+  if (lentAt !== ELSEWHERE) aheadEnd = scan(lentAt + start, lentAt + bytes.length, -lentAt)
+  else {
+    if (loaded === undefined || start < from || start >= to) load(memory, bytes, start, start)
+    aheadEnd = scan(TEXT + start - from, TEXT + to - from, from - TEXT)
+  }
+  return aheadEnd
+}
+
+/** The notes tell of this line already. */
+export function isScanned(bytes: Buffer, start: number, end: number): boolean {
+  return aheadEnd === end && aheadStart === start && bytes === lent
+}
+
+/** Scans a line and returns the verdict; the rest is in the notes of the scanner. A line of more than MAX_TEXT_BYTES is unsure. */
 export function scanFast({ memory, scan }: Scanner, bytes: Buffer, start: number, end: number): number {
+  aheadEnd = NOWHERE
+  if (end - start > MAX_TEXT_BYTES) return VERDICT_UNSURE
   if (bytes === lent && lentAt !== ELSEWHERE) return scan(lentAt + start, lentAt + end, -lentAt)
   if (bytes !== loaded || start < from || end > to) load(memory, bytes, start, end)
   return scan(TEXT + start - from, TEXT + end - from, from - TEXT)
