@@ -24,6 +24,12 @@ export class Dialect {
   }
 }
 
+/** What shows a dialect, and which. */
+interface Mark {
+  readonly sign: Sign
+  readonly dialect: Dialect
+}
+
 export class Dialects {
   readonly list: readonly Dialect[]
   /** The one whose workers the bus greets itself. */
@@ -40,9 +46,9 @@ export class Dialects {
   readonly #toolUses: MethodTable<'called' | 'listed'>
   readonly #free: MethodTable<true>
   /** A method that may open a connection, and the dialects it may be of. */
-  readonly #openings: MethodTable<readonly (readonly [Sign, Dialect])[]>
+  readonly #openings: MethodTable<readonly Mark[]>
   /** Fields that show a dialect in any message. */
-  readonly #marks: readonly (readonly [Sign, Dialect])[]
+  readonly #marks: readonly Mark[]
 
   constructor(tables: readonly DialectTable[]) {
     this.list = tables.map((table) => new Dialect(table))
@@ -59,12 +65,11 @@ export class Dialects {
     const free = rows.flatMap(([method, row]) => (isFree(row) ? [method] : []))
     const turnCancels = tables.flatMap(({ departure }) => (departure === undefined ? [] : [departure.cancelTurn]))
     this.#free = new MethodTable(Object.fromEntries([...free, ...turnCancels].map((method) => [method, true])))
-    const signs = this.list.flatMap((dialect) => dialect.table.signs.map((sign) => [sign, dialect] as const))
-    this.#marks = signs.filter(([{ method }]) => method === undefined)
-    const methods = new Set(signs.flatMap(([{ method }]) => (method === undefined ? [] : [method])))
-    this.#openings = new MethodTable(
-      Object.fromEntries([...methods].map((name) => [name, signs.filter(([{ method }]) => method === name)])),
-    )
+    const marks = this.list.flatMap((dialect) => dialect.table.signs.map((sign) => ({ sign, dialect })))
+    const of = (method: string | undefined): Mark[] => marks.filter(({ sign }) => sign.method === method)
+    this.#marks = of(undefined)
+    const methods = marks.flatMap(({ sign: { method } }) => (method === undefined ? [] : [method]))
+    this.#openings = new MethodTable(Object.fromEntries(methods.map((method) => [method, of(method)])))
   }
 
   toolUseOf(line: Envelope): 'called' | 'listed' | undefined {
@@ -78,9 +83,9 @@ export class Dialects {
 
   /** The dialect that the message shows, if it shows one. */
   recognise(line: Envelope): Dialect | undefined {
-    for (const [{ field }, dialect] of this.#marks) if (line.has(field!)) return dialect
-    for (const [sign, dialect] of this.#openings.find(line) ?? []) if (fits(sign, line)) return dialect
-    return undefined
+    for (const { sign, dialect } of this.#marks) if (line.has(sign.field!)) return dialect
+    const openings = this.#openings.find(line)
+    return openings?.find(({ sign }) => fits(sign, line))?.dialect
   }
 }
 

@@ -122,7 +122,7 @@ export class Flow {
     if (to.outbox.isFull) this.#stopSource(to)
     // After that: who waits for the whole bus only would fill this queue further when the bus has room.
     const isLate = to.outbox.retainedBytes > to.countedBytes + UNCOUNTED_BYTES
-    if (isLate || to.outbox.isStalled || this.#isOverTotal) this.account(to)
+    if (isLate || to.outbox.isStalled || this.#isOverTotal()) this.account(to)
   }
 
   #stopSource(to: Peer): void {
@@ -241,12 +241,12 @@ export class Flow {
     this.#core.retainedBytes += grown
     if (grown < 0) this.#isRelieved = true
     if (grown < 0) return
-    if (!this.#isOverTotal || this.#isModest(bytes)) return
+    if (!this.#isOverTotal() || this.#isModest(bytes)) return
     const source = this.#source ?? peer
     if (source.blockedOn === undefined && !source.isDeaf) this.block(source, this.totalGate)
   }
 
-  get #isOverTotal(): boolean {
+  #isOverTotal(): boolean {
     return this.#core.retainedBytes > this.#core.spec.limits.maxTotalBufferBytes
   }
 

@@ -162,7 +162,8 @@ export class Inbound {
     const { dialects } = this.#board
     const shown = dialects.recognise(line)
     if (shown !== undefined) client.shown = ownMap(client.shown).set(id, shown)
-    const known = shown ?? introduction?.dialect ?? client.shown.get(id) ?? introducedBy?.dialect ?? pool.dialect
+    const before = client.shown.size === 0 ? undefined : client.shown.get(id)
+    const known = shown ?? introduction?.dialect ?? before ?? introducedBy?.dialect ?? pool.dialect
     return known ?? (protocol === 'auto' ? undefined : dialects.greeted)
   }
 

@@ -21,24 +21,24 @@ import type { PoolId, SessionId } from './vocabulary.ts'
 
 export class Request {
   /** Undefined once the client has gone, cancelled or timed out, and for the bus's own. */
-  client: Client | undefined
+  declare client: Client | undefined
   /** Whose it was, and until when the worker may still be at work on it. */
   declare formerClient: Client | undefined
   declare strayUntilMs: number
   /** Nothing is owed, but an answer that still comes is for its former client. */
   declare isWaived: boolean
   /** The worker that has it; undefined: it waits, or the gateway has it. */
-  worker: Worker | undefined
+  declare worker: Worker | undefined
   /** Grows from request to request. */
-  readonly serial: number
+  declare readonly serial: number
   /** The id at the worker. */
-  key: IdKey
+  declare key: IdKey
   /** The id as the client gave it, by value, and as it spelled it where that is another than usual. */
-  readonly clientKey: IdKey
-  readonly spelling: string | undefined
-  older: Request | undefined
-  newer: Request | undefined
-  isSettled = false
+  declare readonly clientKey: IdKey
+  declare readonly spelling: string | undefined
+  declare older: Request | undefined
+  declare newer: Request | undefined
+  declare isSettled: boolean
   declare timer: Timer | undefined
   /** Where it waits. */
   declare route: Route | undefined
@@ -93,6 +93,9 @@ export class Request {
     this.key = clientKey
     this.clientKey = clientKey
     this.spelling = spelling
+    this.older = undefined
+    this.newer = undefined
+    this.isSettled = false
   }
 
   /** The worker knows it by another id. */

@@ -17,18 +17,18 @@ import type { WaitingLine } from './waiting.ts'
 const NONE: readonly Pool[] = []
 
 export class Route {
-  readonly client: Client
-  line: Envelope
+  declare readonly client: Client
+  declare line: Envelope
   /** What is owed for it; undefined: it is a notification. */
-  readonly request: Request | undefined
+  declare readonly request: Request | undefined
   /** Set as soon as it is known, before anything else looks at the message. */
-  pool: Pool = undefined as unknown as Pool
+  declare pool: Pool
   declare dialect: Dialect | undefined
   /** What the dialect says of its method. */
   declare row: ClientRow | undefined
   /** The session it names; for plain clients at the top, and another one in params. */
-  session: SessionId | undefined
-  innerSession: SessionId | undefined
+  declare session: SessionId | undefined
+  declare innerSession: SessionId | undefined
   /** What its client has said to the pool in whose place this one serves. */
   declare introducedBy: Introduction | undefined
   /** The pools in whose place this one serves. */
@@ -53,6 +53,9 @@ export class Route {
     this.client = client
     this.line = line
     this.request = request
+    this.pool = undefined as unknown as Pool
+    this.session = undefined
+    this.innerSession = undefined
   }
 
   get isRequest(): boolean {

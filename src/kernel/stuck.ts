@@ -32,17 +32,17 @@ export class StuckClock {
 
   /** Called after every event: the clock ticks only while somebody is full. */
   arm(): void {
-    if (this.#isArmed || !this.#isNeeded) return
+    if (this.#isArmed || !this.#isNeeded()) return
     this.#isArmed = true
     this.#lastLookMs = this.#core.nowMs
-    this.#core.timers.set(this.#core.nowMs + this.#intervalMs, () => this.#look())
+    this.#core.timers.set(this.#core.nowMs + this.#intervalMs(), () => this.#look())
   }
 
-  get #isNeeded(): boolean {
+  #isNeeded(): boolean {
     return this.#flow.full.size > 0 || this.#flow.totalGate.sources.size > 0
   }
 
-  get #intervalMs(): number {
+  #intervalMs(): number {
     const { backpressureTimeoutMs, blockingTimeoutMs } = this.#core.spec.limits
     return Math.max(FIXED.minLookMs, Math.min(FIXED.maxLookMs, backpressureTimeoutMs / 8, blockingTimeoutMs / 8))
   }

@@ -9,6 +9,8 @@ const LONGEST = 64
 const SHORTEST = 2
 
 const texts: string[] = new Array(PLACES).fill('')
+/** Their bytes, each in a slice of its own: what is compared is compared here. */
+const spellings = new Uint8Array(PLACES * LONGEST)
 
 /** The text in `bytes[start, end)`, which holds ASCII alone. */
 export function recallText(bytes: Buffer, start: number, end: number): string {
@@ -16,13 +18,14 @@ export function recallText(bytes: Buffer, start: number, end: number): string {
   if (length > LONGEST || length < SHORTEST) return bytes.latin1Slice(start, end)
   const place = (bytes[end - 1]! * 7 + bytes[end - 2]! * 61 + length * 17) & (PLACES - 1)
   const known = texts[place]!
-  if (known.length === length && isSame(known, bytes, start)) return known
+  if (known.length === length && isSame(place * LONGEST, bytes, start, length)) return known
   const text = bytes.latin1Slice(start, end)
   texts[place] = text
+  for (let i = 0; i < length; i++) spellings[place * LONGEST + i] = bytes[start + i]!
   return text
 }
 
-function isSame(text: string, bytes: Buffer, start: number): boolean {
-  for (let i = text.length - 1; i >= 0; i--) if (text.charCodeAt(i) !== bytes[start + i]) return false
+function isSame(at: number, bytes: Buffer, start: number, length: number): boolean {
+  for (let i = length - 1; i >= 0; i--) if (spellings[at + i] !== bytes[start + i]) return false
   return true
 }
