@@ -11,10 +11,10 @@ import { closeInheritedDescriptors } from '../../process/descriptors.ts'
 import { parseTcpAddress } from '../../transports/address.ts'
 import { BACKGROUND } from '../background.ts'
 import type { DaemonOptions } from '../daemon/daemon.ts'
-import { letHeapGrow } from '../daemon/heap.ts'
 import { LOG_FORMATS, LOG_LEVELS, Log, type LogFormat, type LogThreshold } from '../daemon/log.ts'
 import { resolveRegistryAgent } from '../daemon/registry-agents.ts'
 import { type Doors, runBus } from '../daemon/run.ts'
+import { tuneRuntime } from '../daemon/runtime.ts'
 import { mistakesInAccess } from '../mistakes-in-access.ts'
 import { UserMistake } from '../user-mistake.ts'
 
@@ -45,7 +45,7 @@ export function addServe(program: Command): void {
     .addOption(new Option(BACKGROUND, 'it was put into the background').hideHelp())
     .action(async (options: ServeOptions) => {
       closeInheritedDescriptors()
-      letHeapGrow()
+      tuneRuntime()
       process.exit(await serve(options))
     })
 }
