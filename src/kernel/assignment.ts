@@ -143,7 +143,10 @@ export class Assignment {
 
   /** A message that names a session goes where an earlier one that names it waits, and for the same worker; false: there is none. */
   follow(route: Route, names: readonly SessionId[]): boolean {
-    const ahead = route.client.heldBytes === 0 ? undefined : this.#aheadOf(route, names)
+    const { heldBytes, sessions } = route.client
+    // One that has its worker is served there: what waits elsewhere does so for another session.
+    const open = heldBytes === 0 ? [] : names.filter((name) => !sessions.has(name))
+    const ahead = open.length === 0 ? undefined : this.#aheadOf(route, open)
     if (ahead === undefined || !(ahead.pool === route.pool || this.#mayServe(route, ahead.pool))) return false
     route.pool = ahead.pool
     route.passed = ahead.passed

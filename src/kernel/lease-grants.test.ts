@@ -56,6 +56,10 @@ class Rig {
     this.#say(client, { id, method: 'work', params: { sessionId } })
   }
 
+  askInBoth(client: ClientId | undefined, id: string, sessionId: string, other: string): void {
+    this.#say(client, { id, method: 'work', sessionId, params: { sessionId: other } })
+  }
+
   #say(client: ClientId | undefined, message: Message): void {
     this.apply({ type: 'client-received', client: client!, bytes: Buffer.from(`${JSON.stringify(message)}\n`) })
   }
@@ -133,6 +137,28 @@ it('6.4 what names a session waits for the worker for which an earlier message o
   const { heard } = rig
   const heardByTaker = heard.get(`worker ${rig.takerOf('a4')}`)!.map(({ id }) => id)
   expect(heardByTaker.filter((id) => id.startsWith('a')).slice(-2)).toEqual(['a3', 'a4'])
+})
+
+it('6.4 a session that has a worker is served there, whatever else an earlier message names that waits elsewhere', () => {
+  verifies('6.4-order')
+  const rig = new Rig()
+  for (const [id, session] of [
+    ['a1', 'one'],
+    ['a2', 'two'],
+  ] as const) {
+    rig.ask(ANNA, id, session)
+    rig.answer(id)
+  }
+  const [one, two] = [rig.takerOf('a1'), rig.takerOf('a2')!]
+  expect(one).not.toBe(two)
+  rig.ask(BERT, 'b1')
+  rig.ask(CARL, 'c1')
+  rig.askInBoth(ANNA, 'a3', 'one', 'two')
+  rig.askInside(ANNA, 'a4', 'two')
+  rig.ask(ANNA, 'a5', 'two')
+  rig.answer(rig.takerOf('b1') === two ? 'b1' : 'c1')
+  const heard = rig.heard.get(`worker ${two}`)!.map(({ id }) => id)
+  expect(heard.slice(-2)).toEqual(['a4', 'a5'])
 })
 
 it('6.7 a lease that was granted to a client whose message another worker of its own took goes on', () => {
