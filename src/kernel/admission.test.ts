@@ -39,9 +39,9 @@ class Door {
     this.apply({ type: 'client-opened', client, door: 'tcp', mustProve: true, from: 'here' })
   }
 
-  show(client: ClientId, id: number): void {
+  show(client: ClientId, id: number, end = '\n'): void {
     const line = { id, method: 'bus::open', params: { token: 't' } }
-    this.apply({ type: 'client-received', client, bytes: Buffer.from(`${JSON.stringify(line)}\n`) })
+    this.apply({ type: 'client-received', client, bytes: Buffer.from(`${JSON.stringify(line)}${end}`) })
   }
 
   judge(client: ClientId, identity: Identity): void {
@@ -96,6 +96,17 @@ test('the second line is no first line: another principal does not take over, a 
   ])
   expect(door.count('admitted')).toBe(1)
   expect(door.count('close-client')).toBe(0)
+})
+
+test.each(['', '\n'])('who shows its credential and ends is answered, with %j at the end of its line too', (end) => {
+  const door = new Door()
+  door.arrive(ANNA)
+  door.show(ANNA, 1, end)
+  door.apply({ type: 'client-ended', client: ANNA })
+  expect(door.count('judge')).toBe(1)
+  door.judge(ANNA, identityOf('anna'))
+  expect(door.reasons).toEqual([[1, undefined]])
+  expect(door.count('close-client')).toBe(1)
 })
 
 test('whoever is not judged in time is answered, goes, and is not let in by a late verdict', () => {

@@ -64,10 +64,10 @@ export class Flow {
       peer.splitter.finish((bytes, start, end) => this.#take(peer, bytes, start, end))
       this.#source = source
     }
-    if (!peer.isFinished) {
-      peer.isFinished = true
-      this.#host.finished(peer)
-    }
+    // Its last line may have stopped it: it has not finished before it goes on.
+    if (peer.isFinished || (peer.blockedOn !== undefined && !peer.isDeaf)) return
+    peer.isFinished = true
+    this.#host.finished(peer)
   }
 
   /** Queues `bytes[start, end)` for `to`; whoever is being read from pays for a full queue. */

@@ -407,7 +407,9 @@ export class SimClient {
 
   /** Follows how much of what it sent the bus has looked at. */
   follow(peer: Client): void {
-    const bytes = peer.isFinished
+    // A last line without newline is taken at the end, however long it is held up then.
+    const isAllTaken = peer.hasEnded && peer.backlog.length === 0 && peer.splitter.retainedBytes === 0
+    const bytes = isAllTaken
       ? Number.POSITIVE_INFINITY
       : this.sending.sentBytes - this.unreadBytes - peer.backlogBytes + peer.backlogFrom
     this.#consume(bytes)
