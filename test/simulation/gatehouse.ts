@@ -308,7 +308,10 @@ export class Gatehouse {
     this.#editions.get(principal.id)!.push({ from: events + 1, rights })
     if (rights.rate !== before.rate) this.ledgerOf(principal).change()
     for (const client of this.#guests) {
-      if (client.visit!.principal === principal && !mayPool(rights, client.pool)) client.forgetSessions()
+      if (client.visit!.principal !== principal) continue
+      for (const { idAtWorker, worker } of this.#world.core?.clients.get(client.id)?.sessions.values() ?? [])
+        if (!mayPool(rights, worker.pool.spec.id)) client.endedEarly.add(idAtWorker)
+      if (!mayPool(rights, client.pool)) client.forgetSessions()
     }
     this.#world.apply({ type: 'rights-changed', principal: principal.id, rights })
     this.#demandLeft(principal, rights)

@@ -65,6 +65,8 @@ export class SimClient {
   #isCaughtUp = true
   /** Lines from here on may tell it of sessions that it still has. */
   sessionsFrom = 0
+  /** Sessions that ended with the right to their pool. */
+  readonly endedEarly = new Set<string>()
   /** Sessions that one message has named together. */
   readonly coupled = new Set<string>()
 

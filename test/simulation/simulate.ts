@@ -138,7 +138,9 @@ function inspectLeft(worker: SimWorker): void {
     if (!owner.isOver || owner.isListening || isOthers || owner.claimed.has(session)) continue
     const isTold = worker.closedByBus.has(session)
     demand(isTold, 'questions answered', () => `${owner} has gone, and ${worker} was not told to close ${session}`)
-    const isCancelled = !worker.prompted.has(session) || worker.cancelledByBus.has(session)
+    // What ended with the right to its pool was closed under a client that stayed: that ends its turn (contract 9.10).
+    const hasTurn = worker.prompted.has(session) && !owner.endedEarly.has(session)
+    const isCancelled = !hasTurn || worker.cancelledByBus.has(session)
     demand(isCancelled, 'questions answered', () => `${owner} has gone, and ${worker} goes on in ${session}`)
   }
 }
