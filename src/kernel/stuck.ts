@@ -42,9 +42,12 @@ export class StuckClock {
     return this.#flow.full.size > 0 || this.#flow.totalGate.sources.size > 0
   }
 
+  /** What lies between two looks counts whole: it is a small part of the shortest time that anybody has. */
   #intervalMs(): number {
-    const { backpressureTimeoutMs, blockingTimeoutMs } = this.#core.spec.limits
-    return Math.max(FIXED.minLookMs, Math.min(FIXED.maxLookMs, backpressureTimeoutMs / 8, blockingTimeoutMs / 8))
+    const { limits, pools } = this.#core.spec
+    const timesMs = pools.map((pool) => pool.limits.backpressureTimeoutMs)
+    const shortestMs = Math.min(limits.backpressureTimeoutMs, limits.blockingTimeoutMs, ...timesMs)
+    return Math.max(FIXED.minLookMs, Math.min(FIXED.maxLookMs, shortestMs / 8))
   }
 
   #look(): void {
