@@ -48,6 +48,12 @@ export const AIO_REGRESSIONS: typeof REGRESSIONS = [
   [2138, 'a worker of a pool that is no agent any more gets nothing that MCP does not know'],
 ]
 
+/** The same after a while. */
+export const LONG_AIO_REGRESSIONS: typeof REGRESSIONS = [
+  [810000308, 'a session that has a worker is not led away from it by what waits for another'],
+  [830001725, 'a worker of its own ends with its client also where a reload has let that go on'],
+]
+
 /** In worlds with principals. */
 export const LONG_ACCESS_REGRESSIONS: typeof REGRESSIONS = [
   [51301352, 'what names a session stays behind what names it too and waits at another pool'],

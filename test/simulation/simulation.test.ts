@@ -6,6 +6,7 @@ import { formatSteps, parseSteps, reportFailure, runSeeds } from './main.ts'
 import {
   AIO_REGRESSIONS,
   LONG_ACCESS_REGRESSIONS,
+  LONG_AIO_REGRESSIONS,
   LONG_REGRESSION_EVENTS,
   LONG_REGRESSIONS,
   REGRESSION_EVENTS,
@@ -29,7 +30,7 @@ test.each([...REGRESSIONS, ...AIO_REGRESSIONS])('seed %i: %s', { timeout: 60_000
   await demandSound(seed, 1, REGRESSION_EVENTS)
 })
 
-test.each([...LONG_REGRESSIONS, ...LONG_ACCESS_REGRESSIONS])(
+test.each([...LONG_REGRESSIONS, ...LONG_AIO_REGRESSIONS, ...LONG_ACCESS_REGRESSIONS])(
   'seed %i, after a while: %s',
   { timeout: 60_000 },
   async (seed) => {
@@ -48,7 +49,7 @@ test.each([7, AIO_SEED])('seed %i always yields the same run', async (seed) => {
 test('the seeds of regressions still stand for the worlds they were found in', () => {
   expect(isAioSeed(AIO_SEED)).toBe(true)
   for (const [seed] of [...REGRESSIONS, ...LONG_REGRESSIONS]) expect(isAioSeed(seed), `seed ${seed}`).toBe(false)
-  for (const [seed] of AIO_REGRESSIONS) expect(isAioSeed(seed), `seed ${seed}`).toBe(true)
+  for (const [seed] of [...AIO_REGRESSIONS, ...LONG_AIO_REGRESSIONS]) expect(isAioSeed(seed), `seed ${seed}`).toBe(true)
   for (const [seed] of LONG_ACCESS_REGRESSIONS) expect(isAccessSeed(seed), `seed ${seed}`).toBe(true)
   for (const [seed] of [...REGRESSIONS, ...LONG_REGRESSIONS, ...AIO_REGRESSIONS])
     expect(isAccessSeed(seed), `seed ${seed}`).toBe(false)

@@ -110,6 +110,8 @@ export class World {
   #core: Core | undefined
   #nextClient = 1
   #openedClients = 0
+  /** So many clients and exchanges have gone. */
+  #gone = 0
 
   constructor(seed: number, { isTold, witness }: Looking = {}) {
     this.seed = seed
@@ -311,11 +313,19 @@ export class World {
     const isKept = ({ spec }: SimWorker): boolean => this.spec.pools.some(({ revision }) => revision === spec.revision)
     const kept = this.workers.filter((worker) => isKept(worker) && worker.endedAtMs === Number.POSITIVE_INFINITY)
     const isQuiet = (this.bus.nextDeadlineMs() ?? Number.POSITIVE_INFINITY) > this.nowMs
+    const gone = this.#gone
     this.apply({ type: 'reload', spec: this.spec })
     if (!isQuiet) return
-    // Contract 7.5: who is the same, or has only got company, stays.
-    for (const worker of kept)
-      demand(!worker.isStopping, 'justified', () => `${worker} was ended by a reload that has not changed its pool`)
+    // Contract 7.5: who is the same, or has only got company, stays. Who is one client's alone ends with that (6.7), which the
+    // reload may have let go on, and go.
+    for (const worker of kept) {
+      const mayEnd = worker.spec.sharing === 'isolated' && this.#gone > gone
+      demand(
+        !worker.isStopping || mayEnd,
+        'justified',
+        () => `${worker} was ended by a reload that has not changed its pool`,
+      )
+    }
   }
 
   #learn(spec: BusSpec): void {
@@ -351,6 +361,7 @@ export class World {
     this.moves++
     this.isFlushed = false
     this.tell(() => `[${this.nowMs}] ${describe(event)}`)
+    if (event.type === 'client-closed') this.#gone++
     // What a deadline or the end of the bus does in the same breath is not the doing of whoever sends.
     const isAlone = !this.isStopping && (this.bus.nextDeadlineMs() ?? Number.POSITIVE_INFINITY) > this.nowMs
     const actions = this.#guard(() => this.bus.apply(event, this.nowMs))
@@ -424,6 +435,7 @@ export class World {
       case 'resume-worker':
         return this.#pause(this.#slots.get(action.worker), action.do === 'pause-worker')
       case 'close-client':
+        this.#gone++
         this.#clientsById.get(action.client)?.closeBy(action.how)
         this.#clientsById.delete(action.client)
         this.desk?.exchanges.get(action.client)?.close()
