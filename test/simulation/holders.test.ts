@@ -8,9 +8,9 @@ function holding(bytes: Readonly<Record<number, number>>): Core {
   return { clients, workers: new Map() } as unknown as Core
 }
 
-function close(holders: Holders, client: number): void {
+function close(holders: Holders, client: number, broughtBytes = 0): void {
   const text = 'client closed: the bus retains more than max_total_buffer'
-  holders.hear({ do: 'log', level: 'warn', text, about: { client } })
+  holders.hear([{ do: 'log', level: 'warn', text, about: { client } }], broughtBytes)
 }
 
 it('8.3 who held more before and after the closing was to be closed first', () => {
@@ -25,4 +25,11 @@ it('8.3 who held more and has read it in the very event is not the one to be clo
   holders.look(holding({ 1: 1_200, 2: 5_700 }))
   close(holders, 1)
   holders.look(holding({ 2: 0 }))
+})
+
+it('8.3 who is closed may have held what the very event has brought', () => {
+  const holders = new Holders()
+  holders.look(holding({ 1: 0, 2: 5_700 }))
+  close(holders, 1, 5_000)
+  holders.look(holding({ 2: 5_700 }))
 })

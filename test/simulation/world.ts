@@ -366,6 +366,7 @@ export class World {
     const isAlone = !this.isStopping && (this.bus.nextDeadlineMs() ?? Number.POSITIVE_INFINITY) > this.nowMs
     const actions = this.#guard(() => this.bus.apply(event, this.nowMs))
     this.#witness?.applied(event, this.nowMs, actions)
+    this.#holders.hear(actions, 'bytes' in event ? event.bytes.length : 0)
     this.#act(actions, isAlone ? event : undefined)
     // The shell reads everybody's bytes into the same memory.
     if (event.type === 'client-received' || event.type === 'worker-received') event.bytes.fill(OVERWRITTEN)
@@ -448,7 +449,6 @@ export class World {
         this.isStopping = true
         return
       case 'log':
-        this.#holders.hear(action)
         return this.#heed(action.text, action.about)
       case 'finished':
         demand(!this.isFinished, 'actions sensible', 'the bus finished twice')
@@ -574,6 +574,7 @@ export class World {
     this.tell(() => `[${this.nowMs}] wrote to ${write.kind} ${write.id}, ${pendingBytes} bytes pending`)
     const actions = this.#guard(() => this.bus.wrote(write, pendingBytes, this.nowMs))
     this.#witness?.wrote(write, pendingBytes, this.nowMs, actions)
+    this.#holders.hear(actions, 0)
     this.#act(actions, undefined)
   }
 
