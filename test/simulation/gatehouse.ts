@@ -10,7 +10,7 @@ import type { BusEvent } from '../../src/kernel/events.ts'
 import { type Identity, LOCAL_IDENTITY, type Rights } from '../../src/kernel/rights.ts'
 import { type AccessScenario, drawRights, type SimPrincipal } from './access-scenario.ts'
 import { Alarms } from './alarms.ts'
-import type { ClientLine } from './line.ts'
+import type { ClientLine, Taken } from './line.ts'
 import { Ledger, mayPool } from './rights-model.ts'
 import type { SimClient } from './sim-client.ts'
 import { demand } from './violation.ts'
@@ -48,6 +48,8 @@ export class Gatehouse {
   #connections = new Map<string, number>()
   #pending = new Map<string, number>()
   #revoking: SimClient | undefined
+  /** Taken in the latest event. */
+  #takenLast: ClientLine[] = []
   #tokens = 0
   #isBesieged = false
 
@@ -360,6 +362,7 @@ export class Gatehouse {
     const { events, nowMs } = this.#world
     if (line.taken !== undefined) return
     line.taken = { principal, event: events, owed: principal === undefined ? 0 : this.owedTo(principal) }
+    this.#noteTogether(line, line.taken)
     const isThere = this.#world.core?.clients.has(client.id) === true
     if (isThere && line.offer === undefined && this.#isBadOpening(client, line)) {
       client.visit!.turnedAwayFor = 'pool'
@@ -367,6 +370,15 @@ export class Gatehouse {
     }
     if (principal === undefined || !isCharged(line)) return
     this.ledgerOf(principal).note(line, nowMs, this.rightsAt(principal, events).rate)
+  }
+
+  /** An event may let several clients go on: whom of them the bus has listened to first cannot be seen. */
+  #noteTogether(line: ClientLine, { principal, event }: Taken): void {
+    if (this.#takenLast[0]?.taken?.event !== event) this.#takenLast = []
+    if (line.kind === 'request')
+      for (const { author, taken } of this.#takenLast)
+        if (author !== line.author && taken!.principal === principal) taken!.owed++
+    this.#takenLast.push(line)
   }
 
   /** After every event. */

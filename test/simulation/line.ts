@@ -56,8 +56,8 @@ export interface Taken {
   readonly principal: SimPrincipal | undefined
   /** How many events there had been. */
   readonly event: number
-  /** How many answers the principal was owed, over all its connections. */
-  readonly owed: number
+  /** How many answers the principal was owed at the most, over all its connections. */
+  owed: number
 }
 
 abstract class Line {
