@@ -28,7 +28,7 @@ import type { Identity, Rights, Role } from '../../kernel/rights.ts'
 import type { ClientId, Door, Refusal } from '../../kernel/vocabulary.ts'
 import type { ConnectionInfo } from '../../transports/listener.ts'
 import { UserMistake } from '../user-mistake.ts'
-import type { Entrance } from './daemon.ts'
+import type { Entrance } from './ends.ts'
 import type { Log } from './log.ts'
 import { identityFromNode, localIdentity, type Received, type Reception, type ShownOverWeb } from './open-doors.ts'
 

@@ -8,19 +8,20 @@
 import type { Duplex } from 'node:stream'
 import { DIALECTS } from '../../dialects/index.ts'
 import { Bus, type Guest, type PoolLoad } from '../../kernel/bus.ts'
-import type { Action, BusEvent, CallerId, JournalOrder, WorkerGeneration, Write } from '../../kernel/events.ts'
-import type { Observed } from '../../kernel/observation.ts'
-import type { Identity, Rights } from '../../kernel/rights.ts'
+import type { Action, BusEvent, WorkerGeneration, Write } from '../../kernel/events.ts'
+import type { Rights } from '../../kernel/rights.ts'
 import type { Roll } from '../../kernel/roll.ts'
 import type { BusSnapshot } from '../../kernel/snapshot.ts'
 import type { SpanCounts } from '../../kernel/traffic.ts'
-import type { BusSpec, CallCause, ClientId, Door, PoolId, WorkerId } from '../../kernel/vocabulary.ts'
+import type { BusSpec, ClientId, PoolId, WorkerId } from '../../kernel/vocabulary.ts'
 import type { MessageClient, MessageEntrance, MessageListener } from '../../transports/messages.ts'
 import { IdTable } from '../../wire/id-table.ts'
 import { BusClock } from './bus-clock.ts'
 import { ClientLink, type Tell } from './client-link.ts'
 import { DelegateClient, type DelegateEar } from './delegate-client.ts'
+import type { AdmissionDesk, AggregateDesk, CallDesk, JournalDesk } from './desks.ts'
 import { KernelMistake } from './edges.ts'
+import type { ClientPeer, Entrance, Launcher, Spawn, WorkerPeer } from './ends.ts'
 import { InternalClient, type InternalListener, type Wishes } from './internal-client.ts'
 import type { Log } from './log.ts'
 import { MessageLink } from './message-link.ts'
@@ -29,87 +30,6 @@ import type { Recorder } from './recorder.ts'
 import { logRequest } from './request-log.ts'
 import type { WorkerEnd } from './worker-end.ts'
 import { type Framing, WorkerLink } from './worker-link.ts'
-
-/** Starts a worker; `failed` on what it returns tells why it could not. */
-export type Start = () => WorkerEnd
-
-/**
- * The source of workers: starts the one that is wanted, or brings its program first; a rejection tells why it cannot be had.
- */
-export type Launcher = (wanted: Spawn) => WorkerEnd | Promise<Start> | JoinWorker
-
-/** The shell's end of a worker, as it is joined to the kernel. */
-export interface WorkerPeer {
-  /** Returns how much was not taken yet; of the rest the kernel is told. */
-  write(buffers: readonly Buffer[]): number
-  passOn(via: readonly string[]): void
-  pause(): void
-  resume(): void
-  stop(how: 'end' | 'kill' | 'clear'): Promise<void>
-  kill(): Promise<void>
-}
-
-/** Makes a worker that is no process and no stream of the runtime. */
-export type JoinWorker = { readonly join: (of: WorkerGeneration, tell: Tell) => WorkerPeer }
-
-/** The shell's end of a client, as it is joined to the kernel. */
-export interface ClientPeer {
-  write(buffers: readonly Buffer[]): number
-  pause(): void
-  resume(): void
-  close(how: 'flush' | 'drop'): void
-}
-
-export type Spawn = Extract<Action, { do: 'open-worker' }>
-
-/** Who takes what is not routed; see `gateway-room.ts`. */
-export interface CallDesk {
-  take(call: Extract<Action, { do: 'call' }>): void
-  cancel(from: CallerId, id: string | number): void
-  callerGone(from: CallerId): void
-  listChanged(pool: PoolId): void
-  failCalls(): void
-  observed(what: Observed): void
-  /** The trace of a request that was observed and has not been told to have ended. */
-  traceOf(observed: number): string | undefined
-}
-
-/** Who answers for pools that are made of others; see `aggregate-room.ts`. */
-export interface AggregateDesk {
-  take(message: Extract<Action, { do: 'aggregate' }>): void
-  waived(client: ClientId, row: number): void
-  gone(client: ClientId): void
-  /** Nobody new is let in: what would last for ever ends. */
-  drain(): void
-  failCalls(): void
-}
-
-/** Who judges what clients show; see `admissions.ts`. */
-export interface AdmissionDesk {
-  judge(client: ClientId, token: string | undefined): void
-  admitted(client: ClientId, identity: Identity): void
-  turnedAway(client: ClientId, reason: string): void
-  done(deed: Extract<Action, { do: 'audit' }>, traceId: string | undefined): void
-  closed(client: ClientId): void
-}
-
-/** Who writes down what is said in kept sessions; see `session-journal.ts`. */
-export interface JournalDesk {
-  take(order: JournalOrder): void
-}
-
-/** What is known of a connection that comes: its door, and who it is or that it must prove it. */
-export interface Entrance {
-  readonly door: Door
-  readonly isLocal: boolean
-  readonly identity?: Identity
-  readonly mustProve?: true
-  readonly from?: string
-  /** The buses through which it came. */
-  readonly via?: readonly string[]
-  /** An agent of another node calls. */
-  readonly cause?: CallCause
-}
 
 export interface DaemonOptions {
   readonly log: Log

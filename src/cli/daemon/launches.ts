@@ -19,7 +19,7 @@ import type { Launch as ProcessLaunch, SpawnFailure } from '../../process/launch
 import { spawnWorker } from '../../process/spawn.ts'
 import { type GroupWatch, WorkerProcess } from '../../process/worker-process.ts'
 import type { Upstream } from '../../remote/upstream.ts'
-import type { Spawn, Start } from './daemon.ts'
+import type { Spawn, Start } from './ends.ts'
 import type { Log } from './log.ts'
 import type { WorkerEnd } from './worker-end.ts'
 import type { Framing } from './worker-link.ts'

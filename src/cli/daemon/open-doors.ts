@@ -15,7 +15,8 @@ import type { Opening } from '../../cluster/opening.ts'
 import { type Identity, LOCAL_IDENTITY, matchesAny, type Rights, type Role } from '../../kernel/rights.ts'
 import type { ClientId, Door } from '../../kernel/vocabulary.ts'
 import type { ConnectionInfo } from '../../transports/listener.ts'
-import type { AdmissionDesk, Entrance } from './daemon.ts'
+import type { AdmissionDesk } from './desks.ts'
+import type { Entrance } from './ends.ts'
 
 export const ANONYMOUS: Identity = {
   principal: 'anonymous',

@@ -6,7 +6,7 @@ import type { StreamEnding } from '../../cluster/ending.ts'
 import type { Stream, StreamOwner } from '../../cluster/stream.ts'
 import type { ClientId } from '../../kernel/vocabulary.ts'
 import type { Tell } from './client-link.ts'
-import type { ClientPeer } from './daemon.ts'
+import type { ClientPeer } from './ends.ts'
 
 export interface StreamClientHost {
   readonly tell: Tell

@@ -9,7 +9,7 @@ import type { Stream, StreamOwner } from '../../cluster/stream.ts'
 import type { WorkerGeneration } from '../../kernel/events.ts'
 import type { Reason } from '../../kernel/faults.ts'
 import type { Tell } from './client-link.ts'
-import type { WorkerPeer } from './daemon.ts'
+import type { WorkerPeer } from './ends.ts'
 
 /** Begins the stream; undefined: the node is not there. A text says why it cannot be. */
 export type OpenStream = (owner: StreamOwner) => Stream | string | undefined
