@@ -1,148 +1,72 @@
 import { describe, expect, it } from 'vitest'
-import { DIALECTS } from '../dialects/index.ts'
+import { KernelRig, type Message } from '../../test/support/kernel-rig.ts'
 import { FIELD } from '../wire/fields.ts'
-import { Bus } from './bus.ts'
-import type { Action, BusEvent } from './events.ts'
 import { DEFAULT_LIMITS } from './limits.ts'
-import type { ClientId, PoolSpec, WorkerId } from './vocabulary.ts'
-
-// biome-ignore lint/suspicious/noExplicitAny: what a peer says has no type; tests look into it
-type Message = any
 
 const IDLE_MS = 600_000
 const START_MS = 900_000
-const CLIENT = 1 as ClientId
+const CLIENT = 1
 const WELCOME = { protocolVersion: 1, agentInfo: { name: 'launcher' } }
+const AGENT = { protocol: 'acp', startTimeoutMs: START_MS, isLazy: true, idleTimeoutMs: IDLE_MS } as const
+const FIELDS = [FIELD.agentId, FIELD.paramsAgentId, FIELD.metaAgentId]
 
-const agent = (id: string): PoolSpec => ({
-  id,
-  instances: 1,
-  maxInstances: 1,
-  sharing: 'shared',
-  protocol: 'acp',
-  era: 'auto',
-  restart: 'always',
-  startTimeoutMs: START_MS,
-  hangTimeoutMs: 0,
-  isLazy: true,
-  idleTimeoutMs: IDLE_MS,
-  limits: DEFAULT_LIMITS,
-  trace: false,
-  revision: id,
-})
-
-/** Agents that start when the test says so, and one client that asks them. */
-class Rig {
-  nowMs = 1_000
-  readonly atAgent = new Map<string, Message[]>()
-  readonly atClient: Message[] = []
-  readonly spawns: string[] = []
-  readonly stops: string[] = []
-  readonly #bus: Bus
-  readonly #of = new Map<string, { worker: WorkerId; generation: number }>()
-  readonly #names = new Map<WorkerId, string>()
+/** Two agents that start when the test says so, and one client that asks them. */
+class Rig extends KernelRig {
   #id = 0
 
-  constructor(ids: readonly string[] = ['a', 'b']) {
-    const addressing = {
-      fields: [FIELD.agentId, FIELD.paramsAgentId, FIELD.metaAgentId],
-      welcome: JSON.stringify(WELCOME),
-    }
-    const spec = { pools: ids.map(agent), defaultPool: undefined, limits: DEFAULT_LIMITS, addressing }
-    this.#bus = new Bus(spec, DIALECTS, () => 0.5)
-    this.#perform(this.#bus.start(this.nowMs))
-    this.apply({ type: 'client-opened', client: CLIENT, door: 'unix' })
+  constructor() {
+    const addressing = { fields: FIELDS, welcome: JSON.stringify(WELCOME) }
+    super({ pools: ['a', 'b'].map((id) => ({ id, ...AGENT })), addressing }, { isSlow: true })
+    this.connects(CLIENT)
   }
 
-  apply(event: BusEvent): void {
-    this.#perform(this.#bus.apply(event, this.nowMs))
+  get atClient(): Message[] {
+    return this.all(CLIENT)
   }
 
-  sendLine(line: string): void {
-    this.apply({ type: 'client-received', client: CLIENT, bytes: Buffer.from(`${line}\n`) })
+  get spawns(): string[] {
+    return this.started.map(({ pool }) => pool)
   }
 
-  send(message: object): void {
-    this.sendLine(JSON.stringify(message))
+  get stops(): string[] {
+    const stops = this.did('close-worker').filter(({ how }) => how !== 'clear')
+    return stops.map((stop) => this.started.find(({ worker }) => worker === stop.worker)!.pool)
   }
 
   /** Sends a request and gives its id. */
   ask(method: string, params: object, more: object = {}): number {
     const id = ++this.#id
-    this.send({ jsonrpc: '2.0', id, method, params, ...more })
+    this.send(CLIENT, { jsonrpc: '2.0', id, method, params, ...more })
     return id
   }
 
-  runs(id: string): void {
-    this.apply({ type: 'worker-opened', ...this.#of.get(id)! })
-  }
-
-  fails(id: string, why: string): void {
-    this.apply({ type: 'worker-failed', ...this.#of.get(id)!, why })
-  }
-
-  dies(id: string): void {
-    this.apply({ type: 'worker-silent', ...this.#of.get(id)!, pipe: 'stdout' })
-    this.apply({ type: 'worker-ended', ...this.#of.get(id)!, isClean: false, how: { exitCode: 1, signal: null } })
-  }
-
-  says(id: string, message: object): void {
-    const bytes = Buffer.from(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`)
-    this.apply({ type: 'worker-received', ...this.#of.get(id)!, bytes })
+  override says(agent: string, message: object): void {
+    super.says(agent, { jsonrpc: '2.0', ...message })
   }
 
   /** The agent answers what it was asked last. */
-  answers(id: string, result: object): void {
-    this.says(id, { id: this.last(id).id, result })
+  answers(agent: string, result: object): void {
+    this.says(agent, { id: this.last(agent).id, result })
   }
 
   /** A session of the agent that calls it `sessionId`; gives the name at the client. */
-  newSession(id: string, sessionId: string): string {
-    this.ask('session/new', { cwd: '/', mcpServers: [] }, { agentId: id })
-    if (this.isStarting(id)) this.runs(id)
-    this.answers(id, { sessionId })
+  newSession(agent: string, sessionId: string): string {
+    this.ask('session/new', { cwd: '/', mcpServers: [] }, { agentId: agent })
+    if (this.isStarting(agent)) this.opens(agent)
+    this.answers(agent, { sessionId })
     return this.atClient.at(-1).result.sessionId
   }
 
-  isStarting(id: string): boolean {
-    return this.#bus.snapshot().workers.some(({ pool, state }) => pool === id && state === 'starting')
+  isStarting(agent: string): boolean {
+    return this.snapshot.workers.some(({ pool, state }) => pool === agent && state === 'starting')
   }
 
-  last(id: string): Message {
-    return this.atAgent.get(id)?.at(-1)
+  last(agent: string): Message {
+    return this.at(agent).at(-1)
   }
 
   answerTo(id: number): Message {
     return this.atClient.find((message) => message.id === id && message.method === undefined)
-  }
-
-  advance(ms: number): void {
-    const endMs = this.nowMs + ms
-    for (let due = this.#bus.nextDeadlineMs(); due !== undefined && due <= endMs; due = this.#bus.nextDeadlineMs()) {
-      this.nowMs = Math.max(this.nowMs, due)
-      this.apply({ type: 'tick' })
-    }
-    this.nowMs = endMs
-    this.apply({ type: 'tick' })
-  }
-
-  #perform(actions: readonly Action[]): void {
-    for (const action of actions) {
-      if (action.do === 'open-worker') {
-        this.#of.set(action.pool, { worker: action.worker, generation: action.generation })
-        this.#names.set(action.worker, action.pool)
-        this.spawns.push(action.pool)
-      }
-      if (action.do === 'close-worker' && action.how !== 'clear') this.stops.push(this.#names.get(action.worker)!)
-    }
-    for (const write of this.#bus.takeWrites()) {
-      const lines = Buffer.concat(write.buffers).toString().split('\n').filter(Boolean)
-      const messages = lines.map((line) => JSON.parse(line))
-      const name = write.kind === 'worker' ? this.#names.get(write.id)! : undefined
-      if (name === undefined) this.atClient.push(...messages)
-      else this.atAgent.set(name, [...(this.atAgent.get(name) ?? []), ...messages])
-      this.#perform(this.#bus.wrote(write, 0, this.nowMs))
-    }
   }
 }
 
@@ -157,12 +81,10 @@ describe('which agent', () => {
     rig.ask('session/new', { agentId: 'b', _meta: { 'stdio-bus/agentId': 'nobody' }, cwd: '/' }, { agentId: 'a' })
     rig.ask('session/new', { cwd: '/', _meta: { 'stdio-bus/agentId': 'nobody' }, agentId: 'b' })
     rig.ask('session/new', { _meta: { 'stdio-bus/agentId': 'b' } })
-    rig.runs('a')
-    rig.runs('b')
-    expect(rig.atAgent.get('a')).toEqual([
-      { jsonrpc: '2.0', id: 1, method: 'session/new', params: { _meta: {}, cwd: '/' } },
-    ])
-    expect(rig.atAgent.get('b')!.map(({ params }) => params)).toEqual([{ cwd: '/', _meta: {} }, { _meta: {} }])
+    rig.opens('a')
+    rig.opens('b')
+    expect(rig.at('a')).toEqual([{ jsonrpc: '2.0', id: 1, method: 'session/new', params: { _meta: {}, cwd: '/' } }])
+    expect(rig.at('b').map(({ params }) => params)).toEqual([{ cwd: '/', _meta: {} }, { _meta: {} }])
   })
 
   it.each([
@@ -173,8 +95,8 @@ describe('which agent', () => {
     '{"jsonrpc":"2.0","id":1,"method":"m","params":{"x":1 , "agentId":"a" },"pool":"p" }',
   ])('leaves no trace in %s', (line) => {
     const rig = new Rig()
-    rig.sendLine(line)
-    rig.runs('a')
+    rig.send(CLIENT, line)
+    rig.opens('a')
     expect(rig.last('a')).toEqual({ jsonrpc: '2.0', id: 1, method: 'm', params: { x: 1 } })
   })
 
@@ -182,7 +104,7 @@ describe('which agent', () => {
     const rig = new Rig()
     const nobody = rig.ask('session/new', {})
     const unknown = rig.ask('session/new', { agentId: 'c' })
-    rig.send({ jsonrpc: '2.0', method: 'session/cancel', params: { sessionId: 's' } })
+    rig.send(CLIENT, { jsonrpc: '2.0', method: 'session/cancel', params: { sessionId: 's' } })
     expect(rig.answerTo(nobody).error).toMatchObject({
       code: -32600,
       data: { reason: 'agent_required', known: ['a', 'b'] },
@@ -206,14 +128,14 @@ describe('which agent', () => {
     const session = rig.newSession('a', 's')
     const turn = rig.ask('session/prompt', { sessionId: session, prompt: [] }, { agentId: 'b' })
     expect(rig.last('a')).toMatchObject({ id: turn, method: 'session/prompt' })
-    rig.send({ jsonrpc: '2.0', method: '$/cancel_request', params: { requestId: turn } })
+    rig.send(CLIENT, { jsonrpc: '2.0', method: '$/cancel_request', params: { requestId: turn } })
     expect(rig.last('a')).toMatchObject({ method: '$/cancel_request', params: { requestId: turn } })
     rig.dies('a')
     expect(rig.answerTo(turn).error.data.reason).toBe('worker_exited')
     const late = rig.ask('session/prompt', { sessionId: session, prompt: [] })
     expect(rig.answerTo(late).error).toMatchObject({ code: -32002, data: { reason: 'session_lost' } })
     const load = rig.ask('session/load', { sessionId: session, cwd: '/', mcpServers: [] })
-    rig.runs('a')
+    rig.opens('a')
     rig.answers('a', {})
     expect(rig.answerTo(load).result).toEqual({})
     expect(rig.spawns).toEqual(['a', 'a'])
@@ -226,7 +148,7 @@ describe('an agent that starts on demand', () => {
     expect(rig.spawns).toEqual([])
     rig.ask('initialize', { protocolVersion: 1, agentId: 'a' })
     expect(rig.spawns).toEqual(['a'])
-    rig.runs('a')
+    rig.opens('a')
     rig.answers('a', { protocolVersion: 1 })
     const owed = rig.ask('authenticate', { agentId: 'a' })
     rig.dies('a')
@@ -234,7 +156,7 @@ describe('an agent that starts on demand', () => {
     expect(rig.spawns).toEqual(['a'])
     const next = rig.ask('session/new', {}, { agentId: 'a' })
     expect(rig.spawns).toEqual(['a', 'a'])
-    rig.runs('a')
+    rig.opens('a')
     const again = rig.last('a')
     expect(again).toMatchObject({ method: 'initialize', params: { protocolVersion: 1 } })
     expect(again.params).not.toHaveProperty('agentId')
@@ -246,11 +168,11 @@ describe('an agent that starts on demand', () => {
   it('that is slow to say hello again holds up nobody else', () => {
     const rig = new Rig()
     rig.ask('initialize', { protocolVersion: 1, agentId: 'a' })
-    rig.runs('a')
+    rig.opens('a')
     rig.answers('a', { protocolVersion: 1 })
     rig.dies('a')
     const slow = rig.ask('session/new', {}, { agentId: 'a' })
-    rig.runs('a')
+    rig.opens('a')
     expect(rig.newSession('b', 's')).toBe('s')
     rig.answers('a', { protocolVersion: 1 })
     rig.answers('a', { sessionId: 't' })
@@ -260,9 +182,9 @@ describe('an agent that starts on demand', () => {
   it('is waited for as long as its start may take, and no longer', () => {
     const rig = new Rig()
     const id = rig.ask('session/new', {}, { agentId: 'a' })
-    rig.advance(START_MS - 1)
+    rig.pass(START_MS - 1)
     expect(rig.answerTo(id)).toBeUndefined()
-    rig.advance(1)
+    rig.pass(1)
     expect(rig.answerTo(id).error.data.reason).toBe('no_worker')
   })
 
@@ -288,20 +210,20 @@ describe('an agent that starts on demand', () => {
     expect(waiting.map((id) => rig.answerTo(id))).toEqual(waiting.map(() => undefined))
     expect(rig.answerTo(refused).error.data).toMatchObject({ reason: 'overloaded', retryable: true })
     expect(rig.newSession('b', 's')).toBe('s')
-    rig.runs('a')
-    expect(rig.atAgent.get('a')!.map(({ id }) => id)).toEqual(waiting)
+    rig.opens('a')
+    expect(rig.at('a').map(({ id }) => id)).toEqual(waiting)
   })
 
   it('that keeps ending is left alone until the window has room', () => {
     const rig = new Rig()
     for (let i = 0; i <= DEFAULT_LIMITS.maxRestarts; i++) {
       rig.ask('m', {}, { agentId: 'a' })
-      rig.runs('a')
+      rig.opens('a')
       rig.dies('a')
     }
     const refused = rig.ask('m', {}, { agentId: 'a' })
     expect(rig.answerTo(refused).error.data.reason).toBe('no_worker')
-    rig.advance(DEFAULT_LIMITS.restartWindowMs)
+    rig.pass(DEFAULT_LIMITS.restartWindowMs)
     expect(rig.spawns).toHaveLength(1 + DEFAULT_LIMITS.maxRestarts)
     rig.ask('m', {}, { agentId: 'a' })
     expect(rig.isStarting('a')).toBe(true)
@@ -310,17 +232,17 @@ describe('an agent that starts on demand', () => {
   it('ends when it is idle, not before, and starts again when it is wanted', () => {
     const rig = new Rig()
     const session = rig.newSession('a', 's')
-    rig.advance(2 * IDLE_MS)
+    rig.pass(2 * IDLE_MS)
     expect(rig.stops).toEqual([])
     rig.ask('session/close', { sessionId: session })
     rig.answers('a', {})
-    rig.advance(IDLE_MS - 1)
+    rig.pass(IDLE_MS - 1)
     expect(rig.stops).toEqual([])
-    rig.advance(1)
+    rig.pass(1)
     expect(rig.stops).toEqual(['a'])
     const id = rig.ask('session/new', {}, { agentId: 'a' })
     rig.dies('a')
-    rig.runs('a')
+    rig.opens('a')
     rig.answers('a', { sessionId: 't' })
     expect(rig.answerTo(id).result).toEqual({ sessionId: 't' })
   })
@@ -328,21 +250,21 @@ describe('an agent that starts on demand', () => {
   it('is idle when its sessions are closed, though it cannot close any', () => {
     const rig = new Rig()
     rig.ask('initialize', { protocolVersion: 1, agentId: 'a' })
-    rig.runs('a')
+    rig.opens('a')
     rig.answers('a', { protocolVersion: 1, agentCapabilities: {} })
     const session = rig.newSession('a', 's')
     const close = rig.ask('session/close', { sessionId: session })
     expect(rig.answerTo(close).result).toEqual({})
     expect(rig.last('a').method).toBe('session/new')
-    rig.advance(IDLE_MS)
+    rig.pass(IDLE_MS)
     expect(rig.stops).toEqual(['a'])
   })
 
   it('is not idle while it owes an answer', () => {
     const rig = new Rig()
     rig.ask('m', {}, { agentId: 'a' })
-    rig.runs('a')
-    rig.advance(3 * IDLE_MS)
+    rig.opens('a')
+    rig.pass(3 * IDLE_MS)
     expect(rig.stops).toEqual([])
   })
 })
@@ -375,8 +297,8 @@ describe('two agents that choose the same session id', () => {
     const [one, two] = rig.atClient.slice(-2)
     expect([one.params.sessionId, two.params.sessionId]).toEqual(['s', second])
     expect(two.id).not.toBe(one.id)
-    rig.send({ jsonrpc: '2.0', id: two.id, result: 'for b' })
-    rig.send({ jsonrpc: '2.0', id: one.id, result: 'for a' })
+    rig.send(CLIENT, { jsonrpc: '2.0', id: two.id, result: 'for b' })
+    rig.send(CLIENT, { jsonrpc: '2.0', id: one.id, result: 'for a' })
     expect(rig.last('a')).toEqual({ jsonrpc: '2.0', id: 1, result: 'for a' })
     expect(rig.last('b')).toEqual({ jsonrpc: '2.0', id: 1, result: 'for b' })
   })
@@ -391,9 +313,9 @@ describe('two agents that choose the same session id', () => {
     rig.newSession('a', 's')
     rig.says('a', question)
     const fresh = rig.atClient.at(-1)
-    rig.send({ jsonrpc: '2.0', id: old.id, result: 'too late' })
+    rig.send(CLIENT, { jsonrpc: '2.0', id: old.id, result: 'too late' })
     expect(rig.last('a').result).toBeUndefined()
-    rig.send({ jsonrpc: '2.0', id: fresh.id, result: 'in time' })
+    rig.send(CLIENT, { jsonrpc: '2.0', id: fresh.id, result: 'in time' })
     expect(rig.last('a')).toEqual({ jsonrpc: '2.0', id: 1, result: 'in time' })
   })
 
@@ -455,7 +377,7 @@ describe('two agents that choose the same session id', () => {
     const { rig, second } = collide()
     rig.dies('b')
     const load = rig.ask('session/load', { sessionId: second })
-    rig.runs('b')
+    rig.opens('b')
     expect(rig.last('b').params.sessionId).toBe('s')
     rig.answers('b', {})
     expect(rig.answerTo(load).result).toEqual({})
@@ -476,8 +398,8 @@ describe('two agents that choose the same session id', () => {
     rig.ask('initialize', { agentId: 'b' })
     rig.answers('b', { agentCapabilities: { sessionCapabilities: { close: {} } } })
     rig.ask('session/prompt', { sessionId: second })
-    rig.apply({ type: 'client-closed', client: CLIENT })
-    const told = rig.atAgent.get('b')!.slice(-2)
+    rig.goes(CLIENT)
+    const told = rig.at('b').slice(-2)
     expect(told.map(({ method, params }) => [method, params])).toEqual([
       ['session/cancel', { sessionId: 's' }],
       ['session/close', { sessionId: 's' }],

@@ -1,42 +1,17 @@
 import { expect, test } from 'vitest'
-import { Bus } from './bus.ts'
-import type { Action, BusEvent } from './events.ts'
-import { DEFAULT_LIMITS, FIXED } from './limits.ts'
-import type { Identity, Rights } from './rights.ts'
-import type { BusSpec, ClientId } from './vocabulary.ts'
+import { ANNA, BERT, identityOf, KernelRig } from '../../test/support/kernel-rig.ts'
+import { FIXED, type Limits } from './limits.ts'
+import type { Identity } from './rights.ts'
+import type { ClientId } from './vocabulary.ts'
 
-const [ANNA, BERT] = [1, 2] as [ClientId, ClientId]
-
-function identityOf(principal: string, rights: Partial<Rights> = {}): Identity {
-  return { principal, name: principal, via: 'token', rights: { role: 'user', pools: ['*'], ...rights } }
-}
-
-/** A bus without pools: who is in, and what it hears; `isRead`: clients read what they are sent. */
-class Door {
-  nowMs = 1_000
-  isRead = true
-  readonly done: Action[] = []
-  readonly heard: { readonly id: unknown; readonly error?: { readonly data: { readonly reason: string } } }[] = []
-  readonly bus: Bus
-
-  constructor(limits: Partial<BusSpec['limits']> = {}) {
-    const spec = { pools: [], defaultPool: undefined, limits: { ...DEFAULT_LIMITS, ...limits }, hasAccess: true }
-    this.bus = new Bus(spec, [], () => 0.5)
-    this.done.push(...this.bus.start(this.nowMs))
-  }
-
-  apply(event: BusEvent): void {
-    this.done.push(...this.bus.apply(event, this.nowMs))
-    for (let writes = this.bus.takeWrites(); writes.length > 0; writes = this.bus.takeWrites())
-      for (const write of writes) {
-        const bytes = Buffer.concat(write.buffers)
-        for (const line of bytes.toString().split('\n').filter(Boolean)) this.heard.push(JSON.parse(line))
-        this.done.push(...this.bus.wrote(write, this.isRead ? 0 : bytes.length, this.nowMs))
-      }
+/** A bus without pools: who is in, and what it hears. */
+class Door extends KernelRig {
+  constructor(limits: Partial<Limits> = {}) {
+    super({ pools: [], limits, hasAccess: true })
   }
 
   arrive(client: ClientId): void {
-    this.apply({ type: 'client-opened', client, door: 'tcp', mustProve: true, from: 'here' })
+    this.connects(client, { door: 'tcp', mustProve: true, from: 'here' })
   }
 
   show(client: ClientId, id: number, end = '\n'): void {
@@ -48,17 +23,8 @@ class Door {
     this.apply({ type: 'client-judged', client, identity })
   }
 
-  pass(ms: number): void {
-    this.nowMs += ms
-    this.apply({ type: 'tick' })
-  }
-
   get reasons(): unknown[] {
-    return this.heard.map(({ id, error }) => [id, error?.data.reason])
-  }
-
-  count(action: Action['do']): number {
-    return this.done.filter(({ do: what }) => what === action).length
+    return [ANNA, BERT].flatMap((client) => this.all(client)).map(({ id, error }) => [id, error?.data.reason])
   }
 }
 
@@ -94,8 +60,8 @@ test('the second line is no first line: another principal does not take over, a 
     [2, 'not_allowed'],
     [3, 'unauthenticated'],
   ])
-  expect(door.count('admitted')).toBe(1)
-  expect(door.count('close-client')).toBe(0)
+  expect(door.did('admitted')).toHaveLength(1)
+  expect(door.did('close-client')).toEqual([])
 })
 
 test.each(['', '\n'])('who shows its credential and ends is answered, with %j at the end of its line too', (end) => {
@@ -103,27 +69,27 @@ test.each(['', '\n'])('who shows its credential and ends is answered, with %j at
   door.arrive(ANNA)
   door.show(ANNA, 1, end)
   door.apply({ type: 'client-ended', client: ANNA })
-  expect(door.count('judge')).toBe(1)
+  expect(door.did('judge')).toHaveLength(1)
   door.judge(ANNA, identityOf('anna'))
   expect(door.reasons).toEqual([[1, undefined]])
-  expect(door.count('close-client')).toBe(1)
+  expect(door.did('close-client')).toHaveLength(1)
 })
 
 test('whoever is not judged in time is answered, goes, and is not let in by a late verdict', () => {
   const door = new Door()
   door.arrive(ANNA)
   door.show(ANNA, 1)
-  door.isRead = false
+  door.stalled.add(ANNA)
   door.pass(FIXED.admissionMs)
   door.judge(ANNA, identityOf('anna'))
   expect(door.reasons).toEqual([[1, 'unauthenticated']])
-  expect(door.count('admitted')).toBe(0)
+  expect(door.did('admitted')).toEqual([])
 })
 
 test('whoever is refused twice over hears of it once', () => {
   const door = new Door({ maxClients: 0 })
-  door.isRead = false
-  door.apply({ type: 'client-opened', client: ANNA, door: 'tcp', identity: identityOf('a', { maxConnections: 0 }) })
+  for (const client of [ANNA, BERT]) door.stalled.add(client)
+  door.connects(ANNA, { door: 'tcp', identity: identityOf('a', { maxConnections: 0 }) })
   door.arrive(BERT)
   door.pass(FIXED.admissionMs)
   expect(door.reasons).toEqual([
@@ -146,9 +112,9 @@ test('whoever does not read that its credential has ended is gone all the same',
   door.arrive(ANNA)
   door.show(ANNA, 1)
   door.judge(ANNA, identityOf('anna'))
-  door.isRead = false
+  door.stalled.add(ANNA)
   door.apply({ type: 'client-revoked', client: ANNA, isExpired: false })
-  expect(door.count('close-client')).toBe(0)
+  expect(door.did('close-client')).toEqual([])
   door.pass(FIXED.revokedMs)
-  expect(door.count('close-client')).toBe(1)
+  expect(door.did('close-client')).toHaveLength(1)
 })

@@ -1,158 +1,82 @@
 /** Workers that are started for one principal, with its environment (contract 9.22): who gets them, and when they end. */
 import { describe, expect, it } from 'vitest'
-import { DIALECTS } from '../dialects/index.ts'
-import { Bus } from './bus.ts'
-import type { Action, BusEvent } from './events.ts'
-import { DEFAULT_LIMITS } from './limits.ts'
+import {
+  ANNA,
+  BERT,
+  type BusPart,
+  CARL,
+  DORA,
+  identityOf,
+  KernelRig,
+  type PoolPart,
+  specOf,
+} from '../../test/support/kernel-rig.ts'
+import type { Action, Write } from './events.ts'
 import type { Rights } from './rights.ts'
-import type { BusSpec, ClientId, PoolSpec } from './vocabulary.ts'
+import type { ClientId } from './vocabulary.ts'
 
-// biome-ignore lint/suspicious/noExplicitAny: what a peer says has no type; tests look into it
-type Message = any
-
-const POOL: PoolSpec = {
-  id: 'p',
-  instances: 1,
-  maxInstances: 4,
-  sharing: 'shared',
-  protocol: 'plain',
-  era: 'auto',
-  restart: 'always',
-  startTimeoutMs: 60_000,
-  hangTimeoutMs: 0,
-  limits: { ...DEFAULT_LIMITS, maxRestarts: 1 },
-  trace: false,
-  revision: '1',
-}
-const SHARED: Partial<PoolSpec> = { hasOwnWorkers: true }
-const LEASE: Partial<PoolSpec> = { hasOwnWorkers: true, sharing: 'lease' }
-const ISOLATED: Partial<PoolSpec> = { sharing: 'isolated' }
-const [ANNA, BERT, CARL, DORA] = [1, 2, 3, 4] as [ClientId, ClientId, ClientId, ClientId]
+const SHARED: PoolPart = { hasOwnWorkers: true }
+const LEASE: PoolPart = { hasOwnWorkers: true, sharing: 'lease' }
+const ISOLATED: PoolPart = { sharing: 'isolated' }
 const OWN: Partial<Rights> = { environmentFor: ['*'] }
 
-interface Process {
-  readonly worker: number
-  readonly generation: number
-  readonly principal: string | undefined
-  readonly revision: string
-}
-
-/** A bus with one pool. Workers start at once unless they are `slow`, and answer what they are asked with their number. */
-class Rig {
-  isSlow = false
+/** A bus with one pool, whose workers answer what they are asked with their number, and end when they are to. */
+class Rig extends KernelRig {
   isSilent = false
-  readonly started: Process[] = []
-  readonly #bus: Bus
-  readonly #spec: PoolSpec
-  readonly #heard = new Map<ClientId, Message[]>()
-  #nowMs = 1_000
+  readonly #pool: PoolPart
 
-  constructor(spec: Partial<PoolSpec>) {
-    this.#spec = { ...POOL, ...spec }
-    this.#bus = new Bus(specOf(this.#spec), DIALECTS, () => 0.5)
-    this.#perform(this.#bus.start(this.#nowMs))
+  constructor(pool: PoolPart) {
+    super(busPart(pool))
+    this.#pool = pool
   }
 
   /** A client of this principal, or of nobody in particular. */
   comes(client: ClientId, principal?: string, rights: Partial<Rights> = OWN): void {
-    const name = principal?.split('/')[0] ?? ''
-    const who = {
-      principal: principal!,
-      name,
-      via: 'token',
-      rights: { role: 'user', pools: ['*'], ...rights } as const,
-    }
-    this.apply({ type: 'client-opened', client, door: 'tcp', ...(principal === undefined ? {} : { identity: who }) })
-  }
-
-  goes(client: ClientId): void {
-    this.apply({ type: 'client-closed', client })
+    if (principal === undefined) return this.connects(client, { door: 'tcp' })
+    const name = principal.split('/')[0]!
+    this.connects(client, { door: 'tcp', identity: { ...identityOf(principal, rights), name } })
   }
 
   /** The number of the worker that answered; undefined while nobody has; the reason, if it was refused. */
   ask(client: ClientId, id: number): unknown {
-    this.apply({ type: 'client-received', client, bytes: Buffer.from(`{"id":${id},"method":"m"}\n`) })
+    this.send(client, { id, method: 'm' })
     return this.answer(client, id)
   }
 
   answer(client: ClientId, id: number): unknown {
-    const found = (this.#heard.get(client) ?? []).find((line) => line.id === id)
+    const found = this.heard(client, id)
     return found?.error === undefined ? found?.result : found.error.data
   }
 
-  opens({ worker, generation }: Process): void {
-    this.#tell('worker-opened', { worker, generation })
-  }
-
-  dies({ worker, generation }: Process): void {
-    this.#tell('worker-silent', { worker, generation, pipe: 'stdout' })
-    this.#tell('worker-ended', { worker, generation, isClean: false, how: { exitCode: 1, signal: null } })
-  }
-
-  pass(ms: number): void {
-    for (const endMs = this.#nowMs + ms; this.#nowMs < endMs; this.apply({ type: 'tick' }))
-      this.#nowMs = Math.min(endMs, Math.max(this.#nowMs + 1, this.#bus.nextDeadlineMs() ?? endMs))
+  answers(worker: number, id: unknown): void {
+    this.says(worker, { id, result: worker })
   }
 
   /** The file has changed: another revision of the pool. */
   reload(revision: string): void {
-    this.apply({ type: 'reload', spec: specOf({ ...this.#spec, revision }) })
+    this.apply({ type: 'reload', spec: specOf(busPart({ ...this.#pool, revision })) })
   }
 
   /** The workers that live or are coming, by the principal they were started for. */
   get lives(): string[] {
-    const workers = this.#bus.snapshot().workers.filter(({ state }) => state !== 'stopped' && state !== 'parked')
-    return workers.map(({ id, generation }) => this.#processOf(id, generation)?.principal ?? '-').sort()
+    const workers = this.snapshot.workers.filter(({ state }) => state !== 'stopped' && state !== 'parked')
+    const started = ({ id, generation }: { id: number; generation: number }) =>
+      this.started.find((each) => each.worker === id && each.generation === generation)
+    return workers.map((worker) => started(worker)?.principal ?? '-').sort()
   }
 
-  get last(): Process {
-    return this.started.at(-1)!
+  protected override sent(to: Write, line: string): void {
+    if (to.kind === 'worker' && !this.isSilent) this.answers(to.id, JSON.parse(line).id)
   }
 
-  apply(event: BusEvent): void {
-    this.#perform(this.#bus.apply(event, this.#nowMs))
-    for (let writes = this.#bus.takeWrites(); writes.length > 0; writes = this.#bus.takeWrites())
-      for (const write of writes) {
-        const lines = Buffer.concat(write.buffers).toString().split('\n').filter(Boolean)
-        this.#perform(this.#bus.wrote(write, 0, this.#nowMs))
-        for (const line of lines.map((text) => JSON.parse(text)))
-          if (write.kind === 'client') this.#heard.set(write.id, [...(this.#heard.get(write.id) ?? []), line])
-          else if (!this.isSilent) this.answers(write.id, line.id)
-      }
-  }
-
-  answers(worker: number, id: unknown): void {
-    const { generation } = this.started.findLast((each) => each.worker === worker)!
-    const bytes = Buffer.from(`${JSON.stringify({ id, result: worker })}\n`)
-    this.#tell('worker-received', { worker, generation, bytes })
-  }
-
-  #tell(type: BusEvent['type'], about: object): void {
-    this.apply({ type, ...about } as BusEvent)
-  }
-
-  #processOf(worker: number, generation: number): Process | undefined {
-    return this.started.find((each) => each.worker === worker && each.generation === generation)
-  }
-
-  #perform(actions: readonly Action[]): void {
-    for (const action of actions) {
-      if (action.do === 'open-worker') {
-        const { worker, generation, principal, revision } = action
-        this.started.push({ worker, generation, principal, revision })
-        if (!this.isSlow) this.opens(this.last)
-      }
-      if (action.do === 'close-worker' && action.how !== 'clear') {
-        const { worker, generation } = action
-        this.#tell('worker-ended', { worker, generation, isClean: true, how: { exitCode: 0, signal: null } })
-        this.#tell('worker-silent', { worker, generation, pipe: 'stdout' })
-      }
-    }
+  protected override performed(action: Action): void {
+    if (action.do === 'close-worker' && action.how !== 'clear')
+      this.ends(action.worker, { isClean: true, how: { exitCode: 0, signal: null } })
   }
 }
 
-function specOf(pool: PoolSpec): BusSpec {
-  return { pools: [pool], defaultPool: undefined, limits: DEFAULT_LIMITS, hasAccess: true }
+function busPart(pool: PoolPart): BusPart {
+  return { pools: [{ maxInstances: 4, limits: { maxRestarts: 1 }, ...pool }], hasAccess: true }
 }
 
 describe.each([
@@ -202,11 +126,11 @@ describe.each([
     rig.comes(DORA)
     expect(rig.ask(ANNA, 1)).toBe(1)
     rig.isSlow = true
-    rig.dies(rig.last)
+    rig.dies(rig.latest.worker)
     expect([rig.ask(ANNA, 2), rig.ask(DORA, 3)]).toEqual([undefined, 0])
     rig.pass(2_000)
-    expect(rig.last).toMatchObject({ worker: 1, generation: 2, principal: 'alice' })
-    rig.dies(rig.last)
+    expect(rig.latest).toMatchObject({ worker: 1, generation: 2, principal: 'alice' })
+    rig.dies(rig.latest.worker)
     rig.pass(500)
     expect([rig.answer(ANNA, 2), rig.ask(DORA, 4)]).toMatchObject([{ reason: 'no_worker' }, 0])
     rig.goes(ANNA)
@@ -220,8 +144,8 @@ describe.each([
     expect(rig.ask(ANNA, 1)).toBe(undefined)
     rig.isSlow = false
     rig.reload('2')
-    expect(rig.last).toMatchObject({ principal: 'alice', revision: '2' })
-    expect(rig.answer(ANNA, 1)).toBe(rig.last.worker)
+    expect(rig.latest).toMatchObject({ principal: 'alice', revision: '2' })
+    expect(rig.answer(ANNA, 1)).toBe(rig.latest.worker)
     rig.pass(1_000)
     expect(rig.lives).toEqual(['-', 'alice'])
     rig.goes(ANNA)
@@ -304,10 +228,10 @@ describe('9.22 in a pool of isolated workers', () => {
     const rig = new Rig(ISOLATED)
     rig.comes(ANNA, 'alice')
     expect(rig.ask(ANNA, 1)).toBe(1)
-    rig.dies(rig.last)
+    rig.dies(rig.latest.worker)
     rig.pass(1_000)
     expect(rig.ask(ANNA, 2)).toBe(1)
-    expect(rig.last).toMatchObject({ generation: 2, principal: 'alice' })
+    expect(rig.latest).toMatchObject({ generation: 2, principal: 'alice' })
     expect(rig.lives).toEqual(['-', 'alice'])
   })
 
@@ -347,12 +271,12 @@ describe('9.22 in a pool of isolated workers', () => {
 it('9.22 what the gateway asks for a connection goes to a worker of its principal, and only then', () => {
   const rig = new Rig(SHARED)
   rig.comes(ANNA, 'alice')
-  rig.apply({ type: 'client-opened', client: BERT, door: 'internal', pool: 'p', behalfOf: ANNA })
-  rig.apply({ type: 'client-opened', client: CARL, door: 'internal', pool: 'p' })
+  rig.connects(BERT, { door: 'internal', pool: 'p', behalfOf: ANNA })
+  rig.connects(CARL, { door: 'internal', pool: 'p' })
   expect([rig.ask(BERT, 1), rig.ask(CARL, 2), rig.ask(ANNA, 3)]).toEqual([1, 0, 1])
   rig.goes(BERT)
   expect(rig.lives).toEqual(['-', 'alice'])
-  rig.apply({ type: 'client-opened', client: DORA, door: 'internal', pool: 'p', behalfOf: ANNA })
+  rig.connects(DORA, { door: 'internal', pool: 'p', behalfOf: ANNA })
   rig.goes(ANNA)
   rig.pass(1_000)
   expect(rig.ask(DORA, 4)).toBe(0)

@@ -1,90 +1,33 @@
 /** Calls for the gateway and its exchanges with workers, on a clock of the test's own. */
 import { expect, test } from 'vitest'
-import { DIALECTS } from '../dialects/index.ts'
-import { Bus } from './bus.ts'
-import type { Action, BusEvent } from './events.ts'
-import { DEFAULT_LIMITS, type Limits } from './limits.ts'
-import type { BusSpec, ClientId, PoolSpec, WorkerId } from './vocabulary.ts'
-
-const poolOf = (more: Partial<PoolSpec> = {}): PoolSpec => ({
-  id: 'p',
-  instances: 1,
-  maxInstances: 1,
-  sharing: 'shared',
-  protocol: 'plain',
-  era: 'auto',
-  restart: 'always',
-  startTimeoutMs: 60_000,
-  hangTimeoutMs: 0,
-  limits: DEFAULT_LIMITS,
-  trace: false,
-  revision: '1',
-  ...more,
-})
+import { KernelRig, type PoolPart } from '../../test/support/kernel-rig.ts'
+import type { BusEvent } from './events.ts'
+import type { Limits } from './limits.ts'
+import type { BusSpec, ClientId, WorkerId } from './vocabulary.ts'
 
 const ONE = 1 as ClientId
 const INNER = 2 as ClientId
 const SLOT = 0 as WorkerId
 
-/** A bus whose workers run; it keeps every action and what was written to whom. */
-class Desk {
-  actions: Action[] = []
-  readonly #bus: Bus
-  #nowMs = 1_000
-
-  constructor(gateway: BusSpec['gateway'], limits: Partial<Limits> = {}, pool: Partial<PoolSpec> = {}) {
-    const all = { ...DEFAULT_LIMITS, ...limits }
-    const spec: BusSpec = {
-      pools: [poolOf({ ...pool, limits: all })],
-      defaultPool: undefined,
-      limits: all,
-      ...(gateway === undefined ? {} : { gateway }),
-    }
-    this.#bus = new Bus(spec, DIALECTS, () => 0.5)
-    const spawned = this.#bus.start(this.#nowMs).filter((action) => action.do === 'open-worker')
-    for (const { worker, generation } of spawned) this.apply({ type: 'worker-opened', worker, generation })
-    this.apply({ type: 'client-opened', client: ONE, door: 'unix' })
-    this.actions = []
+/** A bus for whose peers everything that is written waits until the test takes it. */
+class Desk extends KernelRig {
+  constructor(gateway: BusSpec['gateway'], limits: Partial<Limits> = {}, pool: PoolPart = {}) {
+    super({ pools: [pool], limits, ...(gateway === undefined ? {} : { gateway }) })
+    this.connects(ONE)
+    this.done.length = 0
   }
 
-  apply(event: BusEvent): void {
-    this.actions.push(...this.#bus.apply(event, this.#nowMs))
-  }
-
-  send(client: ClientId, message: object | string): void {
-    const text = typeof message === 'string' ? message : JSON.stringify(message)
-    this.apply({ type: 'client-received', client, bytes: Buffer.from(`${text}\n`) })
-  }
-
-  say(message: object, worker = SLOT): void {
-    this.apply({ type: 'worker-received', worker, generation: 1, bytes: Buffer.from(`${JSON.stringify(message)}\n`) })
-  }
+  protected override deliver(): void {}
 
   /** What waits to be written to each peer, as text, and is taken by it. */
   written(): Record<string, string> {
-    const lines: Record<string, string> = {}
-    for (const write of this.#bus.takeWrites()) {
-      lines[`${write.kind} ${write.id}`] = Buffer.concat(write.buffers).toString()
-      this.actions.push(...this.#bus.wrote(write, 0, this.#nowMs))
-    }
-    return lines
+    this.lines.clear()
+    super.deliver()
+    return Object.fromEntries([...this.lines].map(([peer, lines]) => [peer, `${lines.join('\n')}\n`]))
   }
 
-  did<Do extends Action['do']>(what: Do): Extract<Action, { do: Do }>[] {
-    return this.actions.filter((action): action is Extract<Action, { do: Do }> => action.do === what)
-  }
-
-  openInternal(more: object = {}): void {
-    this.apply({ type: 'client-opened', client: INNER, door: 'internal', pool: 'p', ...more })
-  }
-
-  wait(ms: number): void {
-    this.#nowMs += ms
-    this.apply({ type: 'tick' })
-  }
-
-  get status() {
-    return this.#bus.snapshot()
+  openInternal(client = INNER, more: object = {}): void {
+    this.connects(client, { door: 'internal', pool: 'p', ...more })
   }
 }
 
@@ -129,7 +72,7 @@ test('a method is compared by value, and an odd id is told as it was spelled', (
 test('a call is owed until its final reply: half-close waits for it (contract 4.1.2)', () => {
   const desk = new Desk('all')
   desk.send(ONE, { id: 1, method: 'a::b' })
-  expect(desk.status.outstanding).toBe(1)
+  expect(desk.snapshot.outstanding).toBe(1)
   desk.apply({ type: 'client-ended', client: ONE })
   desk.apply(reply(false))
   desk.written()
@@ -142,7 +85,7 @@ test('a call is owed until its final reply: half-close waits for it (contract 4.
 test('a notification is owed nothing', () => {
   const desk = new Desk('all')
   desk.send(ONE, { method: 'a::b' })
-  expect([desk.did('call').length, desk.status.outstanding]).toEqual([1, 0])
+  expect([desk.did('call').length, desk.snapshot.outstanding]).toEqual([1, 0])
 })
 
 test.each([
@@ -152,7 +95,7 @@ test.each([
 ])('at most max_pending_per_client calls: %i sent, %i refused', (sent, refused) => {
   const desk = new Desk('all', { maxPendingPerClient: 1 })
   for (let id = 1; id <= sent; id++) desk.send(ONE, { id, method: 'a::b' })
-  expect([desk.did('call').length, desk.status.refused['too_many_pending'] ?? 0]).toEqual([1, refused])
+  expect([desk.did('call').length, desk.snapshot.refused['too_many_pending'] ?? 0]).toEqual([1, refused])
 })
 
 test('a cancel of a call is handed on, and the call is owed nothing once it is over', () => {
@@ -164,7 +107,7 @@ test('a cancel of a call is handed on, and the call is owed nothing once it is o
   desk.send(ONE, { method: '$/cancel_request', params: { requestId: 1 } })
   expect(desk.did('cancel-call')).toMatchObject([{ from: { client: ONE }, id: 1 }])
   desk.apply({ type: 'call-cancelled', client: ONE, id: 1 })
-  expect(desk.status.outstanding).toBe(0)
+  expect(desk.snapshot.outstanding).toBe(0)
   desk.send(ONE, { method: '$/cancel_request', params: { requestId: 1 } })
   expect(desk.did('cancel-call')).toHaveLength(1)
 })
@@ -176,7 +119,7 @@ test('a cancel that comes after its call was answered reaches nobody, unless a l
   desk.send(ONE, { method: '$/cancel_request', params: { requestId: 1 } })
   expect(desk.did('cancel-call')).toEqual([])
   expect(desk.written()['worker 0']).toBeUndefined()
-  expect(desk.status.dropped['cancel_for_nothing']).toBe(1)
+  expect(desk.snapshot.dropped['cancel_for_nothing']).toBe(1)
   desk.send(ONE, { id: 1, method: 'plain' })
   desk.send(ONE, { method: '$/cancel_request', params: { requestId: 1 } })
   expect(desk.written()['worker 0']).toContain('"requestId":1')
@@ -186,17 +129,17 @@ test('a call with an odd id cannot be cancelled, and is owed until its reply', (
   const desk = new Desk('all')
   desk.send(ONE, '{"id":1.50,"method":"a::b"}')
   desk.send(ONE, { method: '$/cancel_request', params: { requestId: 1.5 } })
-  expect([desk.did('cancel-call'), desk.status.outstanding]).toEqual([[], 1])
+  expect([desk.did('cancel-call'), desk.snapshot.outstanding]).toEqual([[], 1])
   desk.apply({ type: 'client-reply', client: ONE, bytes: Buffer.from('{}\n'), isFinal: true, id: '1.50 (1)' })
-  expect(desk.status.outstanding).toBe(0)
+  expect(desk.snapshot.outstanding).toBe(0)
 })
 
 test('a caller that goes is told of, one that never called is not', () => {
   const desk = new Desk('all')
   desk.send(ONE, { id: 1, method: 'a::b' })
-  desk.apply({ type: 'client-closed', client: ONE })
-  desk.apply({ type: 'client-opened', client: INNER, door: 'tcp' })
-  desk.apply({ type: 'client-closed', client: INNER })
+  desk.goes(ONE)
+  desk.connects(INNER, { door: 'tcp' })
+  desk.goes(INNER)
   expect(desk.did('caller-gone')).toEqual([
     { do: 'caller-gone', from: { kind: 'client', client: ONE, door: 'unix', isLocal: false } },
   ])
@@ -207,16 +150,16 @@ test('the drain waits for calls; at its end they are to be failed (contract 7.4)
   desk.send(ONE, { id: 1, method: 'a::b' })
   desk.apply({ type: 'shutdown', at: 'leisure' })
   desk.send(ONE, { id: 2, method: 'a::b' })
-  expect(desk.status.refused['shutting_down']).toBe(1)
-  expect([desk.status.phase, desk.did('fail-calls').length]).toEqual(['draining', 0])
-  desk.wait(5_000)
-  expect([desk.status.phase, desk.did('fail-calls').length]).toEqual(['flushing', 1])
+  expect(desk.snapshot.refused['shutting_down']).toBe(1)
+  expect([desk.snapshot.phase, desk.did('fail-calls').length]).toEqual(['draining', 0])
+  desk.pass(5_000)
+  expect([desk.snapshot.phase, desk.did('fail-calls').length]).toEqual(['flushing', 1])
 })
 
 test('a worker calls: it is told who, and answered by its process', () => {
   const desk = new Desk('all')
-  desk.say({ id: 'x', method: 'other::m' })
-  desk.say({ id: 'y', method: 'help', sessionId: 'nobody' })
+  desk.says(SLOT, { id: 'x', method: 'other::m' })
+  desk.says(SLOT, { id: 'y', method: 'help', sessionId: 'nobody' })
   expect(desk.did('call').map(({ from }) => from)).toEqual([{ kind: 'worker', worker: SLOT, generation: 1, pool: 'p' }])
   desk.written()
   desk.apply({ type: 'worker-reply', worker: SLOT, generation: 1, bytes: Buffer.from('{"id":"x"}\n') })
@@ -231,9 +174,9 @@ test('an exchange is an ordinary client, but for what it is not: counted, captur
   desk.send(INNER, { id: 7, method: 'p::m', params: { sessionId: 's' } })
   expect(desk.did('call')).toEqual([])
   expect(desk.did('routed')).toEqual([{ do: 'routed', client: INNER, worker: SLOT, generation: 1 }])
-  expect(desk.status).toMatchObject({ clients: 1, clients_total: 1, sessions: 0, outstanding: 0 })
+  expect(desk.snapshot).toMatchObject({ clients: 1, clients_total: 1, sessions: 0, outstanding: 0 })
   desk.written()
-  desk.say({ id: 7, result: 1 })
+  desk.says(SLOT, { id: 7, result: 1 })
   expect(desk.written()['client 2']).toBe('{"id":7,"result":1}\n')
 })
 
@@ -243,14 +186,14 @@ test('parts and loose answers reach an exchange and leave it open; to others the
   desk.send(INNER, { id: 7, method: 'm' })
   desk.send(ONE, { id: 8, method: 'm' })
   desk.written()
-  for (const id of [7, 8]) desk.say({ id, outputs: [] })
-  desk.say({ id: 7, partial: true, result: {} })
-  desk.say({ id: 7, partial: false, result: {} })
+  for (const id of [7, 8]) desk.says(SLOT, { id, outputs: [] })
+  desk.says(SLOT, { id: 7, partial: true, result: {} })
+  desk.says(SLOT, { id: 7, partial: false, result: {} })
   const lines = desk.written()
   expect(lines['client 2']!.split('\n').filter(Boolean)).toHaveLength(3)
   expect(lines['client 1']).toBeUndefined()
-  expect(desk.status.dropped['worker_bad_envelope']).toBe(1)
-  expect(desk.status.workers[0]!.outstanding).toBe(1)
+  expect(desk.snapshot.dropped['worker_bad_envelope']).toBe(1)
+  expect(desk.snapshot.workers[0]!.outstanding).toBe(1)
 })
 
 test('a settled exchange frees its id, a cancelled one keeps it taken and tells the worker', () => {
@@ -259,10 +202,10 @@ test('a settled exchange frees its id, a cancelled one keeps it taken and tells 
     desk.openInternal()
     desk.send(INNER, { jsonrpc: '2.0', id: 7, method: 'tools/list' })
     desk.written()
-    desk.apply({ type: 'client-closed', client: INNER, isSettled })
+    desk.goes(INNER, { isSettled })
     expect(desk.written()['worker 0']?.includes('notifications/cancelled') ?? false).toBe(!isSettled)
-    desk.say({ jsonrpc: '2.0', id: 7, result: {} })
-    expect(desk.status.dropped).toEqual(isSettled ? { unknown_answer: 1 } : { late_answer: 1 })
+    desk.says(SLOT, { jsonrpc: '2.0', id: 7, result: {} })
+    expect(desk.snapshot.dropped).toEqual(isSettled ? { unknown_answer: 1 } : { late_answer: 1 })
   }
 })
 
@@ -270,14 +213,14 @@ test('a part of an answer to a cancelled exchange leaves its id taken, a loose a
   const desk = new Desk('all')
   desk.openInternal()
   desk.send(INNER, { id: 7, method: 'm' })
-  desk.apply({ type: 'client-closed', client: INNER })
-  desk.say({ id: 7, partial: true, result: {} })
-  desk.say({ id: 7, partial: true, outputs: [] })
-  expect(desk.status.dropped).toEqual({ late_answer: 2 })
+  desk.goes(INNER)
+  desk.says(SLOT, { id: 7, partial: true, result: {} })
+  desk.says(SLOT, { id: 7, partial: true, outputs: [] })
+  expect(desk.snapshot.dropped).toEqual({ late_answer: 2 })
   desk.send(ONE, { id: 7, method: 'm' })
   expect(desk.written()['worker 0']).toContain('"id":1000000000')
-  desk.say({ id: 7, outputs: [] })
-  expect([desk.status.dropped, desk.status.workers[0]!.outstanding]).toEqual([{ late_answer: 3 }, 1])
+  desk.says(SLOT, { id: 7, outputs: [] })
+  expect([desk.snapshot.dropped, desk.snapshot.workers[0]!.outstanding]).toEqual([{ late_answer: 3 }, 1])
 })
 
 test('what the gateway adds to a line that was allowed does not make it too long', () => {
@@ -299,8 +242,7 @@ test('a worker that ends fails its exchanges with a value of the bus, and is a c
   desk.openInternal()
   desk.send(INNER, { id: 7, method: 'm' })
   desk.written()
-  desk.apply({ type: 'worker-silent', worker: SLOT, generation: 1, pipe: 'stdout' })
-  desk.apply({ type: 'worker-ended', worker: SLOT, generation: 1, isClean: false, how: { exitCode: 9, signal: null } })
+  desk.dies(SLOT, { how: { exitCode: 9, signal: null } })
   expect(desk.did('exchange-failed')).toMatchObject([
     { client: INNER, error: { code: -32603, data: { reason: 'worker_exited', exitCode: 9 } } },
   ])
@@ -312,7 +254,7 @@ test('a worker that does not read gets no more exchanges: overloaded (spec N14)'
   desk.openInternal()
   desk.send(INNER, { id: 1, method: 'm', params: 'x'.repeat(200) })
   const third = 3 as ClientId
-  desk.apply({ type: 'client-opened', client: third, door: 'internal', pool: 'p' })
+  desk.openInternal(third)
   desk.send(third, { id: 2, method: 'm' })
   expect(desk.did('exchange-failed')).toMatchObject([{ client: third, error: { data: { reason: 'overloaded' } } }])
 })
@@ -324,7 +266,7 @@ test('an exchange may prefer a worker; one that is not ready is passed over', ()
     [3, 2],
     [4, 9],
   ] as [ClientId, WorkerId][]) {
-    desk.apply({ type: 'client-opened', client, door: 'internal', pool: 'p', prefer })
+    desk.openInternal(client, { prefer })
     desk.send(client, { id: client, method: 'm' })
   }
   expect(desk.did('routed').map(({ worker }) => worker)).toEqual([2, 2, 0])

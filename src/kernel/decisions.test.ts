@@ -1,114 +1,24 @@
 /** Decisions of the kernel that neither the conformance suite nor the simulation pins down, one by one. */
 import { expect, it } from 'vitest'
-import { DIALECTS } from '../dialects/index.ts'
-import { Bus } from './bus.ts'
-import type { Action, BusEvent, WorkerGeneration } from './events.ts'
-import { DEFAULT_LIMITS } from './limits.ts'
-import type { Identity, Rights } from './rights.ts'
-import type { BusSpec, ClientId, PoolSpec, WorkerId } from './vocabulary.ts'
+import {
+  ANNA,
+  BERT,
+  type BusPart,
+  CARL,
+  DORA,
+  identityOf,
+  KernelRig,
+  type Message,
+  type PoolPart,
+} from '../../test/support/kernel-rig.ts'
+import type { Action } from './events.ts'
+import type { ClientId } from './vocabulary.ts'
 
-// biome-ignore lint/suspicious/noExplicitAny: what a peer says has no type; tests look into it
-type Message = any
-
-const POOL: PoolSpec = {
-  id: 'p',
-  instances: 1,
-  maxInstances: 4,
-  sharing: 'shared',
-  protocol: 'plain',
-  era: 'auto',
-  restart: 'always',
-  startTimeoutMs: 60_000,
-  hangTimeoutMs: 0,
-  limits: DEFAULT_LIMITS,
-  trace: false,
-  revision: '1',
-}
-const [ANNA, BERT, CARL] = [1, 2, 3] as [ClientId, ClientId, ClientId]
-
-function identityOf(principal: string, rights: Partial<Rights> = {}): Identity {
-  return { principal, name: principal, via: 'token', rights: { role: 'user', pools: ['*'], ...rights } }
-}
-
-/** A bus with these pools, whose workers start at once; what each peer was sent and what was done is kept. */
-class Rig {
-  nowMs = 1_000
-  readonly done: Action[] = []
-  readonly #bus: Bus
-  readonly #heard = new Map<string, Message[]>()
-  readonly #processes = new Map<WorkerId, WorkerGeneration>()
-
-  constructor(pools: readonly Partial<PoolSpec>[], spec: Partial<BusSpec> = {}) {
-    const whole = pools.map((pool) => ({ ...POOL, ...pool }))
-    this.#bus = new Bus({ pools: whole, defaultPool: undefined, limits: DEFAULT_LIMITS, ...spec }, DIALECTS, () => 0.5)
-    this.#perform(this.#bus.start(this.nowMs))
-    for (const client of [ANNA, BERT, CARL]) this.apply({ type: 'client-opened', client, door: 'unix' })
-  }
-
-  apply(event: BusEvent): void {
-    this.#perform(this.#bus.apply(event, this.nowMs))
-    for (let writes = this.#bus.takeWrites(); writes.length > 0; writes = this.#bus.takeWrites())
-      for (const write of writes) {
-        const lines = Buffer.concat(write.buffers).toString().split('\n').filter(Boolean)
-        this.#at(`${write.kind} ${write.id}`).push(...lines.map((line) => JSON.parse(line)))
-        this.#perform(this.#bus.wrote(write, 0, this.nowMs))
-      }
-  }
-
-  send(client: ClientId, message: object): void {
-    this.apply({ type: 'client-received', client, bytes: Buffer.from(`${JSON.stringify(message)}\n`) })
-  }
-
-  says(worker: number, message: object): void {
-    const bytes = Buffer.from(`${JSON.stringify(message)}\n`)
-    this.apply({ type: 'worker-received', ...this.#processes.get(worker as WorkerId)!, bytes })
-  }
-
-  dies(worker: number, code: number | null = 1): void {
-    const of = this.#processes.get(worker as WorkerId)!
-    this.apply({ type: 'worker-silent', ...of, pipe: 'stdout' })
-    this.apply({ type: 'worker-ended', ...of, isClean: code === 0, how: { exitCode: code, signal: null } })
-  }
-
-  pass(ms: number): void {
-    for (const endMs = this.nowMs + ms; this.nowMs < endMs; this.apply({ type: 'tick' }))
-      this.nowMs = Math.min(endMs, Math.max(this.nowMs + 1, this.#bus.nextDeadlineMs() ?? endMs))
-  }
-
-  /** What a client has heard with this id. */
-  heard(client: ClientId, id: unknown): Message {
-    return this.#at(`client ${client}`).find((line) => line.id === id)
-  }
-
-  all(client: ClientId): readonly Message[] {
-    return this.#at(`client ${client}`)
-  }
-
-  at(worker: number): readonly Message[] {
-    return this.#at(`worker ${worker}`)
-  }
-
-  reason(client: ClientId, id: unknown): string | undefined {
-    return this.heard(client, id)?.error?.data?.reason
-  }
-
-  get snapshot(): ReturnType<Bus['snapshot']> {
-    return this.#bus.snapshot()
-  }
-
-  #at(peer: string): Message[] {
-    if (!this.#heard.has(peer)) this.#heard.set(peer, [])
-    return this.#heard.get(peer)!
-  }
-
-  #perform(actions: readonly Action[]): void {
-    this.done.push(...actions)
-    for (const action of actions) {
-      if (action.do !== 'open-worker') continue
-      const of = { worker: action.worker, generation: action.generation }
-      this.#processes.set(action.worker, of)
-      this.apply({ type: 'worker-opened', ...of })
-    }
+/** A bus with these pools and three clients. */
+class Rig extends KernelRig {
+  constructor(pools: readonly PoolPart[], part: BusPart = {}) {
+    super({ pools: pools.map((pool) => ({ maxInstances: 4, ...pool })), ...part })
+    for (const client of [ANNA, BERT, CARL]) this.connects(client)
   }
 }
 
@@ -144,8 +54,7 @@ function traced(): Rig {
   return new Rig([{ sharing: 'isolated', protocol: 'mcp', era: 'legacy', trace: true }])
 }
 
-const observed = (rig: Rig): Message[] =>
-  rig.done.flatMap((action) => (action.do === 'observed' ? [action.what as Message] : []))
+const observed = (rig: Rig): Message[] => rig.did('observed').map(({ what }) => what)
 
 it('T9 a request of a traced pool is told of twice: when it is sent, and when it is answered', () => {
   const rig = traced()
@@ -161,18 +70,17 @@ it('T9 a request of a traced pool is told of twice: when it is sent, and when it
 
 it('9.24 calls and requests of a traced pool say whose they are', () => {
   const rig = new Rig([{ protocol: 'mcp', era: 'legacy', sharing: 'isolated', trace: true }], { gateway: 'all' })
-  const dora = 4 as ClientId
-  rig.apply({ type: 'client-opened', client: dora, door: 'tcp', identity: identityOf('dora') })
-  for (const client of [ANNA, dora]) {
+  rig.connects(DORA, { door: 'tcp', identity: identityOf('dora') })
+  for (const client of [ANNA, DORA]) {
     rig.send(client, { id: 1, method: 'tools/call', params: {} })
     rig.send(client, { id: 2, method: 'reader::input', params: {} })
   }
-  const calls = rig.done.flatMap((action) => (action.do === 'call' ? [action.from] : []))
-  expect(calls).toMatchObject([{ client: ANNA }, { client: dora, principal: 'dora' }])
+  const calls = rig.did('call').map(({ from }) => from)
+  expect(calls).toMatchObject([{ client: ANNA }, { client: DORA, principal: 'dora' }])
   expect(calls[0]).not.toHaveProperty('principal')
   expect(observed(rig)).toMatchObject([
     { client: ANNA, principal: 'local' },
-    { client: dora, principal: 'dora' },
+    { client: DORA, principal: 'dora' },
   ])
 })
 
@@ -181,7 +89,7 @@ it('T9 an error has no body, and a request whose client goes ends as one', () =>
   rig.send(ANNA, { id: 1, method: 'tools/call', params: {} })
   rig.says(0, { id: 1, error: { code: 1, message: 'no' } })
   rig.send(ANNA, { id: 2, method: 'tools/call', params: {} })
-  rig.apply({ type: 'client-closed', client: ANNA })
+  rig.goes(ANNA)
   const [first, answered, second, failed, ...more] = observed(rig)
   expect(answered).toMatchObject({ kind: 'answered', request: first.request, body: undefined })
   expect(second.request).not.toBe(first.request)
@@ -342,7 +250,7 @@ it('M16 a shared server hears of a resource once, until the last who wants it ha
   expect(saidTo(rig, 'resources/unsubscribe')).toEqual([])
   rig.says(0, { method: 'notifications/resources/updated', params: { uri: 'file:///a' } })
   expect(rig.all(ANNA).at(-1).id).toBe(3)
-  rig.apply({ type: 'client-closed', client: BERT })
+  rig.goes(BERT)
   expect(saidTo(rig, 'resources/unsubscribe')).toMatchObject([{ params: { uri: 'file:///a' } }])
 })
 
@@ -354,7 +262,7 @@ it('7.3 the turn of a client that goes is cancelled, and its session is closed w
   rig.says(0, { id: 2, result: { sessionId: 'S' } })
   rig.send(ANNA, { id: 3, method: 'session/prompt', params: { sessionId: 'S', prompt: [] } })
   rig.says(0, { id: 9, method: 'session/request_permission', params: { sessionId: 'S' } })
-  rig.apply({ type: 'client-closed', client: ANNA })
+  rig.goes(ANNA)
   expect(saidTo(rig, 'session/cancel')).toMatchObject([{ params: { sessionId: 'S' } }])
   expect(rig.at(0).find(({ id }) => id === 9).result).toEqual({ outcome: { outcome: 'cancelled' } })
   expect(saidTo(rig, 'session/close')).toMatchObject([{ params: { sessionId: 'S' } }])
@@ -366,17 +274,17 @@ it('7.3 the session of a client that goes is left alone where the agent cannot c
   rig.says(0, WELCOME)
   rig.send(ANNA, { id: 2, method: 'session/new', params: {} })
   rig.says(0, { id: 2, result: { sessionId: 'S' } })
-  rig.apply({ type: 'client-closed', client: ANNA })
+  rig.goes(ANNA)
   expect(saidTo(rig, 'session/close')).toEqual([])
   expect(saidTo(rig, 'session/cancel')).toEqual([])
 })
 
 it('7.5 a worker on demand starts with the first message and ends when it has been idle for long enough', () => {
   const rig = new Rig([{ isLazy: true, idleTimeoutMs: 500 }])
-  expect(rig.done.some((action) => action.do === 'open-worker')).toBe(false)
+  expect(rig.started).toEqual([])
   rig.send(ANNA, { id: 1, method: 'work' })
   expect(rig.at(0)).toMatchObject([{ id: 1 }])
-  const stops = (): Action[] => rig.done.filter((action) => action.do === 'close-worker')
+  const stops = (): Action[] => rig.did('close-worker')
   rig.pass(2_000)
   expect(stops()).toEqual([])
   rig.says(0, { id: 1, result: {} })
@@ -387,8 +295,7 @@ it('7.5 a worker on demand starts with the first message and ends when it has be
 })
 
 it('8.1 a request times out wherever it is, and what comes later is nobody’s', () => {
-  const limits = { ...DEFAULT_LIMITS, requestTimeoutMs: 300 }
-  const rig = new Rig([{ limits }], { limits })
+  const rig = new Rig([{}], { limits: { requestTimeoutMs: 300 } })
   rig.send(ANNA, { id: 1, method: 'work' })
   rig.pass(299)
   expect(rig.all(ANNA)).toEqual([])
@@ -401,13 +308,12 @@ it('8.1 a request times out wherever it is, and what comes later is nobody’s',
 })
 
 it('4.1.2 a client that sends no more gets what it is owed, for a while', () => {
-  const limits = { ...DEFAULT_LIMITS, halfCloseTimeoutMs: 200 }
-  const rig = new Rig([{}], { limits })
+  const rig = new Rig([{}], { limits: { halfCloseTimeoutMs: 200 } })
   rig.send(ANNA, { id: 1, method: 'work' })
   rig.send(BERT, { id: 2, method: 'work' })
   for (const client of [ANNA, BERT]) rig.apply({ type: 'client-ended', client })
   rig.says(0, { id: 1, result: {} })
-  const closed = (): Action[] => rig.done.filter((action) => action.do === 'close-client')
+  const closed = (): Action[] => rig.did('close-client')
   expect(rig.heard(ANNA, 1).result).toEqual({})
   expect(closed()).toMatchObject([{ client: ANNA, how: 'flush' }])
   rig.pass(199)
@@ -423,7 +329,7 @@ it('7.2 what a worker says at the very moment it would count as silent is heard 
   rig.nowMs += 1
   rig.says(0, { id: 1, result: 'in time' })
   expect(rig.heard(ANNA, 1).result).toBe('in time')
-  expect(rig.done.some(({ do: what }) => what === 'close-worker')).toBe(false)
+  expect(rig.did('close-worker')).toEqual([])
 })
 
 it('6.4 what waits for a lease keeps its order when a notification binds the session meanwhile', () => {
@@ -442,8 +348,7 @@ it('6.4 what waits for a lease keeps its order when a notification binds the ses
 })
 
 it('8.3 who was stopped because the line for a lease was full goes on when what filled it was lost with its worker', () => {
-  const limits = { ...DEFAULT_LIMITS, maxOutputQueueBytes: 300 }
-  const rig = new Rig([{ sharing: 'lease', limits }])
+  const rig = new Rig([{ sharing: 'lease', limits: { maxOutputQueueBytes: 300 } }])
   rig.send(ANNA, { id: 1, method: 'm', sessionId: 's' })
   rig.says(0, { id: 1, result: {} })
   rig.send(BERT, { id: 'b', method: 'm' })
@@ -457,8 +362,7 @@ it('8.3 who was stopped because the line for a lease was full goes on when what 
 })
 
 it('8.1 an array that uses an id that is still owed does not keep back the answer to the request that had it first', () => {
-  const limits = { ...DEFAULT_LIMITS, requestTimeoutMs: 300 }
-  const rig = new Rig([{ protocol: 'mcp', limits }], { limits })
+  const rig = new Rig([{ protocol: 'mcp' }], { limits: { requestTimeoutMs: 300 } })
   const revision = '2025-03-26'
   const result = { protocolVersion: revision, capabilities: {} }
   rig.says(0, { id: rig.at(0)[0].id, result })
@@ -521,27 +425,25 @@ it('A3 a worker that welcomes a client in another version than it was welcomed i
 
 it('9.19 a pool that serves in the place of another calls no tool there that its caller may not', () => {
   const tools = { allow: ['first::*', 'second::read'] }
-  const dora = 4 as ClientId
   const rig = new Rig([{ id: 'first', restart: 'never', fallback: 'second' }, { id: 'second' }])
-  rig.apply({ type: 'client-opened', client: dora, door: 'tcp', identity: identityOf('dora', { tools }) })
+  rig.connects(DORA, { door: 'tcp', identity: identityOf('dora', { tools }) })
   rig.dies(0)
   rig.pass(2_000)
-  rig.send(dora, { id: 1, method: 'tools/call', pool: 'first', params: { name: 'read' } })
-  rig.send(dora, { id: 2, method: 'tools/call', pool: 'first', params: { name: 'push' } })
+  rig.send(DORA, { id: 1, method: 'tools/call', pool: 'first', params: { name: 'read' } })
+  rig.send(DORA, { id: 2, method: 'tools/call', pool: 'first', params: { name: 'push' } })
   expect(rig.at(1).map(({ id }) => id)).toEqual([1])
-  expect(rig.reason(dora, 2)).toBe('no_worker')
+  expect(rig.reason(DORA, 2)).toBe('no_worker')
 })
 
 it('9.21 a cancel costs nothing of a rate, in whichever words', () => {
   const rate = { count: 1, perMs: 3_600_000 }
-  const dora = 4 as ClientId
   const rig = new Rig([{}])
-  rig.apply({ type: 'client-opened', client: dora, door: 'tcp', identity: identityOf('dora', { rate }) })
-  rig.send(dora, { id: 1, method: 'm' })
-  for (const method of ['session/cancel', 'notifications/cancelled']) rig.send(dora, { method, params: {} })
-  rig.send(dora, { id: 2, method: 'm' })
+  rig.connects(DORA, { door: 'tcp', identity: identityOf('dora', { rate }) })
+  rig.send(DORA, { id: 1, method: 'm' })
+  for (const method of ['session/cancel', 'notifications/cancelled']) rig.send(DORA, { method, params: {} })
+  rig.send(DORA, { id: 2, method: 'm' })
   expect(rig.at(0).map(({ method }) => method)).toEqual(['m', 'session/cancel', 'notifications/cancelled'])
-  expect(rig.reason(dora, 2)).toBe('rate_limited')
+  expect(rig.reason(DORA, 2)).toBe('rate_limited')
 })
 
 it('4.2.3 a cancel that has waited means the request that came before it, not a later one with its id', () => {

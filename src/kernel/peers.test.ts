@@ -1,31 +1,17 @@
 /** Contract 6.7, 14.4: there may be as many workers as clients, so one that has nothing to do holds nothing of its own. */
 import { expect, it } from 'vitest'
+import { poolOf } from '../../test/support/kernel-rig.ts'
 import { DIALECTS } from '../dialects/index.ts'
 import { Dialects } from './dialects.ts'
 import { emptyMap, emptySet } from './empty.ts'
-import { DEFAULT_LIMITS } from './limits.ts'
 import { Client, Worker } from './peers.ts'
 import { Pool } from './pools.ts'
-import type { ClientId, PoolSpec, WorkerId } from './vocabulary.ts'
+import type { ClientId, WorkerId } from './vocabulary.ts'
 
-const SPEC: PoolSpec = {
-  id: 'p',
-  instances: 0,
-  maxInstances: 1,
-  sharing: 'isolated',
-  protocol: 'plain',
-  era: 'auto',
-  restart: 'never',
-  startTimeoutMs: 0,
-  hangTimeoutMs: 0,
-  limits: DEFAULT_LIMITS,
-  trace: false,
-  revision: '',
-}
 const SHARED: readonly unknown[] = [emptyMap(), emptySet()]
 
 function makeWorker(): Worker {
-  const worker = new Worker(0 as WorkerId, new Pool(SPEC, new Dialects(DIALECTS)), 1)
+  const worker = new Worker(0 as WorkerId, new Pool(poolOf({ sharing: 'isolated' }), new Dialects(DIALECTS)), 1)
   worker.renew()
   return worker
 }

@@ -1,16 +1,11 @@
 /** What a principal uses up, over all its connections (contract 9.21). */
 import { describe, expect, it } from 'vitest'
+import { identityOf } from '../../test/support/kernel-rig.ts'
 import type { Client } from './peers.ts'
 import { Principals } from './principals.ts'
 import type { Identity, Rights } from './rights.ts'
-import type { Principal } from './vocabulary.ts'
 
-const identity = (rights: Partial<Rights>): Identity => ({
-  principal: 'alice' as Principal,
-  name: 'alice',
-  via: 'token',
-  rights: { role: 'user', pools: ['*'], ...rights },
-})
+const identity = (rights: Partial<Rights>): Identity => identityOf('alice', rights)
 
 const somebody = (pendingCount = 0): Client => ({ owner: undefined, pendingCount }) as unknown as Client
 
@@ -126,9 +121,9 @@ describe('9.1 a client and the row of its principal', () => {
     const client = somebody()
     principals.join(client, identity({ rate: { count: 1, perMs: 1_000 } }))
     const first = client.owner!
-    principals.join(client, { ...identity({}), principal: 'bob' as Principal, name: 'bob' })
+    principals.join(client, identityOf('bob'))
     expect([first.clients.size, client.owner!.id, client.owner!.clients.size]).toEqual([0, 'bob', 1])
-    expect(principals.find('alice' as Principal)).toBeUndefined()
+    expect(principals.find('alice')).toBeUndefined()
   })
 
   it('has the rights that its latest credential brings', () => {

@@ -1,8 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { DIALECTS } from '../dialects/index.ts'
-import { Bus } from './bus.ts'
-import { DEFAULT_LIMITS } from './limits.ts'
+import { busOf } from '../../test/support/kernel-rig.ts'
 import { type Timer, Timers } from './timers.ts'
 import type { ClientId } from './vocabulary.ts'
 
@@ -74,8 +72,7 @@ test('whatever is set and cancelled, the rest fires by time and then by order', 
 })
 
 test('4.1.2 a client that has gone leaves no deadline behind', () => {
-  const limits = { ...DEFAULT_LIMITS, halfCloseTimeoutMs: 3 }
-  const bus = new Bus({ pools: [], defaultPool: undefined, limits }, DIALECTS, () => 0.5)
+  const bus = busOf({ pools: [], limits: { halfCloseTimeoutMs: 3 } })
   bus.start(0)
   const [client, before] = [1 as ClientId, bus.nextDeadlineMs()]
   bus.apply({ type: 'client-opened', client, door: 'unix' }, 0)

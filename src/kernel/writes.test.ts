@@ -1,36 +1,20 @@
 import { expect, test } from 'vitest'
-import { DIALECTS } from '../dialects/index.ts'
-import { Bus } from './bus.ts'
+import { ANNA, BERT, busOf, lineOf } from '../../test/support/kernel-rig.ts'
+import type { Bus } from './bus.ts'
 import type { Action } from './events.ts'
 import { DEFAULT_LIMITS } from './limits.ts'
-import type { ClientId, PoolSpec, WorkerId } from './vocabulary.ts'
+import type { ClientId, WorkerId } from './vocabulary.ts'
 
-const ANNA = 1 as ClientId
-const BERT = 2 as ClientId
 const SLOT = 0 as WorkerId
-const POOL: PoolSpec = {
-  id: 'p',
-  instances: 1,
-  maxInstances: 1,
-  sharing: 'shared',
-  protocol: 'plain',
-  era: 'auto',
-  restart: 'always',
-  startTimeoutMs: 60_000,
-  hangTimeoutMs: 0,
-  limits: { ...DEFAULT_LIMITS, requestTimeoutMs: 30_000 },
-  trace: false,
-  revision: '1',
-}
 
 /** A bus whose worker runs, with two clients; what each peer gets is read off the writes. */
 function setUp(): { bus: Bus; ask: (client: ClientId, id: number) => readonly Action[] } {
-  const bus = new Bus({ pools: [POOL], defaultPool: undefined, limits: DEFAULT_LIMITS }, DIALECTS, () => 0.5)
+  const bus = busOf({ pools: [{ limits: { requestTimeoutMs: 30_000 } }] })
   const spawn = bus.start(0).find((action) => action.do === 'open-worker')!
   bus.apply({ type: 'worker-opened', worker: spawn.worker, generation: spawn.generation }, 0)
   for (const client of [ANNA, BERT]) bus.apply({ type: 'client-opened', client, door: 'unix' }, 0)
   const ask = (client: ClientId, id: number) =>
-    bus.apply({ type: 'client-received', client, bytes: Buffer.from(`{"id":${id},"method":"m"}\n`) }, 1)
+    bus.apply({ type: 'client-received', client, bytes: lineOf({ id, method: 'm' }) }, 1)
   return { bus, ask }
 }
 
@@ -63,8 +47,7 @@ test('4.1.2 a client that has ended its side is not closed over what was taken f
   const { bus, ask } = setUp()
   ask(ANNA, 1)
   bus.wrote(bus.takeWrites()[0]!, 0, 2)
-  const answer = Buffer.from('{"id":1,"result":{}}\n')
-  bus.apply({ type: 'worker-received', worker: SLOT, generation: 1, bytes: answer }, 3)
+  bus.apply({ type: 'worker-received', worker: SLOT, generation: 1, bytes: lineOf({ id: 1, result: {} }) }, 3)
   const [write] = bus.takeWrites()
   const closes = (actions: readonly Action[]): boolean => actions.some(({ do: what }) => what === 'close-client')
   expect(closes(bus.apply({ type: 'client-ended', client: ANNA }, 4))).toBe(false)
@@ -73,7 +56,7 @@ test('4.1.2 a client that has ended its side is not closed over what was taken f
 
 test('nothing is left to write for a peer that has gone meanwhile', () => {
   const { bus, ask } = setUp()
-  bus.apply({ type: 'client-received', client: ANNA, bytes: Buffer.from('nonsense\n') }, 1)
+  bus.apply({ type: 'client-received', client: ANNA, bytes: lineOf('nonsense') }, 1)
   ask(BERT, 1)
   const writes = bus.takeWrites()
   const toAnna = writes.find(({ kind }) => kind === 'client')!
@@ -89,10 +72,7 @@ test('a request that is answered leaves no deadline behind', () => {
   ask(BERT, 2)
   expect(bus.nextDeadlineMs()).toBeLessThan(before ?? Number.POSITIVE_INFINITY)
   for (const id of [2, 1])
-    bus.apply(
-      { type: 'worker-received', worker: SLOT, generation: 1, bytes: Buffer.from(`{"id":${id},"result":{}}\n`) },
-      3,
-    )
+    bus.apply({ type: 'worker-received', worker: SLOT, generation: 1, bytes: lineOf({ id, result: {} }) }, 3)
   expect(bus.nextDeadlineMs()).toBe(before)
 })
 
