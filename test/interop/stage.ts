@@ -2,28 +2,15 @@
  * The kernel on a clock of the test's own, with clients and workers that say what the test writes: for waits and bounds that
  * are too long or too large to be met with the real program.
  */
-import { DIALECTS } from '../../src/dialects/index.ts'
-import { Bus } from '../../src/kernel/bus.ts'
+import type { Bus } from '../../src/kernel/bus.ts'
 import type { Action, BusEvent, JournalOrder } from '../../src/kernel/events.ts'
-import { DEFAULT_LIMITS, type Limits } from '../../src/kernel/limits.ts'
-import type { Identity, Role } from '../../src/kernel/rights.ts'
-import type { BusSpec, ClientId, PoolSpec, WorkerId } from '../../src/kernel/vocabulary.ts'
+import type { Limits } from '../../src/kernel/limits.ts'
+import type { Role } from '../../src/kernel/rights.ts'
+import type { ClientId, WorkerId } from '../../src/kernel/vocabulary.ts'
+import { type BusPart, busOf, identityOf, type PoolPart, specOf } from '../support/kernel-rig.ts'
 import type { Message } from '../support/line-client.ts'
 
-const POOL: PoolSpec = {
-  id: 'p',
-  instances: 1,
-  maxInstances: 32,
-  sharing: 'shared',
-  protocol: 'auto',
-  era: 'auto',
-  restart: 'always',
-  startTimeoutMs: 600_000,
-  hangTimeoutMs: 0,
-  limits: { ...DEFAULT_LIMITS, maxRestarts: 1_000 },
-  trace: false,
-  revision: '1',
-}
+const POOL: PoolPart = { maxInstances: 32, protocol: 'auto', startTimeoutMs: 600_000 }
 
 export class Stage {
   nowMs = 1_000
@@ -40,25 +27,22 @@ export class Stage {
   #clients = 0
 
   /** Messages that name no pool go to the first one; the limits are those of the bus and of every pool. */
-  constructor(pools: Partial<PoolSpec> | readonly Partial<PoolSpec>[], limits: Partial<Limits> = {}) {
+  constructor(pools: PoolPart | readonly PoolPart[], limits: Partial<Limits> = {}) {
     this.#limits = limits
-    this.#bus = new Bus(this.#spec(pools), DIALECTS, () => 0.5)
+    this.#bus = busOf(this.#part(pools))
     this.#perform(this.#bus.start(this.nowMs))
   }
 
-  #spec(pools: Partial<PoolSpec> | readonly Partial<PoolSpec>[]): BusSpec {
-    const list = (Array.isArray(pools) ? pools : [pools]) as readonly Partial<PoolSpec>[]
-    const specs = list.map((pool) => ({
-      ...POOL,
-      ...pool,
-      limits: { ...POOL.limits, ...this.#limits, ...pool.limits },
-    }))
-    return { pools: specs, defaultPool: specs[0]!.id, limits: { ...DEFAULT_LIMITS, ...this.#limits } }
+  #part(pools: PoolPart | readonly PoolPart[]): BusPart {
+    const list = (Array.isArray(pools) ? pools : [pools]) as readonly PoolPart[]
+    const limits = { maxRestarts: 1_000, ...this.#limits }
+    const parts = list.map((pool) => ({ ...POOL, ...pool, limits: { ...limits, ...pool.limits } }))
+    return { pools: parts, defaultPool: parts[0]!.id ?? 'p', limits: this.#limits }
   }
 
   /** Another configuration takes the place of this one. */
-  reload(pools: Partial<PoolSpec> | readonly Partial<PoolSpec>[]): void {
-    this.#apply({ type: 'reload', spec: this.#spec(pools) })
+  reload(pools: PoolPart | readonly PoolPart[]): void {
+    this.#apply({ type: 'reload', spec: specOf(this.#part(pools)) })
   }
 
   get snapshot() {
@@ -69,7 +53,7 @@ export class Stage {
   connect(as?: string, role: Role = 'user'): number {
     const client = ++this.#clients
     this.atClient.set(client, [])
-    const identity = as === undefined ? {} : { identity: identityOf(as, role) }
+    const identity = as === undefined ? {} : { identity: identityOf(as, { role }) }
     this.#apply({ type: 'client-opened', client: client as ClientId, door: 'unix', ...identity })
     return client
   }
@@ -166,10 +150,6 @@ export class Stage {
       this.#perform(this.#bus.wrote(write, pendingBytes, this.nowMs))
     }
   }
-}
-
-function identityOf(principal: string, role: Role): Identity {
-  return { principal, name: principal, via: 'token', rights: { role, pools: ['*'] } }
 }
 
 function lineOf(message: object | string): Buffer {
