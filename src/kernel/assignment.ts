@@ -7,7 +7,7 @@
  * this holds, and which never has a spare. It chooses; whoever cannot be served now waits (`waiting.ts`) or is refused here, and nowhere else.
  */
 import { FIELD } from '../wire/fields.ts'
-import { ownMap } from './empty.ts'
+import { ownSet } from './empty.ts'
 import type { Reason } from './faults.ts'
 import { sayEnd } from './last-end.ts'
 import { FIXED } from './limits.ts'
@@ -49,8 +49,8 @@ function servedFirst(pool: Pool): (route: Route) => boolean {
 
 /** The one that it has got. */
 function ownWorkerOf(client: Client, pool: Pool): Worker | undefined {
-  const held = client.holdings.get(pool)
-  return held?.isReady && held.holder === client ? held : undefined
+  for (const worker of client.holdings) if (worker.pool === pool && worker.isReady) return worker
+  return undefined
 }
 
 /** Why there is no worker for a message now. */
@@ -266,7 +266,7 @@ export class Assignment {
     const spare = pool.next()
     if (spare === undefined) return 'no-worker'
     spare.holder = client
-    client.holdings = ownMap(client.holdings).set(pool, spare)
+    client.holdings = ownSet(client.holdings).add(spare)
     this.#staff(pool)
     return spare
   }
@@ -311,7 +311,7 @@ export class Assignment {
 
   /** The client has gone: its own workers end with it. */
   giveBack(client: Client): void {
-    for (const worker of [...client.holdings.values()]) {
+    for (const worker of [...client.holdings]) {
       if (worker.holder !== client) continue
       worker.isKept = hasKeptSession(worker) && worker.isAlive
       if (worker.isKept) worker.holder = undefined
@@ -338,7 +338,7 @@ export class Assignment {
     if (holder === undefined && !worker.isKept) return
     worker.holder = undefined
     worker.isKept = false
-    if (holder?.holdings.get(pool) === worker) holder.holdings.delete(pool)
+    holder?.holdings.delete(worker)
     if (pool.spec.sharing !== 'isolated') return
     const spares = sparesOf(pool).filter((other) => other !== worker)
     if (spares.length >= pool.spec.instances) worker.isDismissed = true

@@ -22,6 +22,10 @@ class Rig extends KernelRig {
     this.send(client, { id, method: 'm', sessionId: session })
   }
 
+  guestOf(worker: number): number | undefined {
+    return this.bus.guestOf(this.of(worker).worker)?.client
+  }
+
   protected override sent(to: Write, line: string): void {
     const { id, error } = JSON.parse(line)
     if (to.kind === 'worker') this.asked.set(to.id, [...(this.asked.get(to.id) ?? []), id])
@@ -56,6 +60,20 @@ it('a crowd is served in the order in which it came, everybody with all it has s
     expect(rig.asked.size).toBe(client)
   }
   expect([...rig.asked.values()]).toEqual(crowd.map((client) => [client, 1_000 + client]))
+})
+
+it("a worker whose last words are still to come is nobody's when its client has gone, which had another meanwhile", () => {
+  const rig = new Rig()
+  const [client, dying, next] = [1, 0, 1]
+  rig.connects(client)
+  rig.ask(client, 1)
+  rig.opens(dying)
+  rig.apply({ type: 'worker-ended', ...rig.of(dying), isClean: false, how: { exitCode: 1, signal: null } })
+  rig.ask(client, 2)
+  rig.opens(next)
+  expect([rig.guestOf(dying), rig.guestOf(next)]).toEqual([client, client])
+  rig.goes(client)
+  expect([rig.guestOf(dying), rig.guestOf(next)]).toEqual([undefined, undefined])
 })
 
 /** One worker that is its client's alone, and one for everybody else in its place. */

@@ -121,8 +121,8 @@ export class Client extends PeerBase {
   introductions = emptyMap<PoolId, Introduction>()
   /** What it has shown that it speaks, by pool, whether or not a worker has answered. */
   shown = emptyMap<PoolId, Dialect>()
-  /** The workers that are its own, by pool, those of pools that retire among them (contract 6.7: isolated). */
-  holdings = emptyMap<Pool, Worker>()
+  /** The workers that are its own, those that end or whose pool retires among them (contract 6.7: isolated). */
+  holdings = emptySet<Worker>()
   /** Where it is served, by the pool whose workers are in several places (contract 14.3). */
   places = emptyMap<PoolId, PoolId>()
   hasSpoken = false
