@@ -92,6 +92,7 @@ export class SimWorker {
   buriedAtMs = Number.POSITIVE_INFINITY
   /** When it last read or wrote as far as the bus can tell, or was read from again. */
   movedAtMs = 0
+  pausedAtMs = 0
   exit: { code: number | null; signal: string | null } = { code: 0, signal: null }
 
   readonly open = new Map<string, Received>()

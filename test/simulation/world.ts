@@ -504,7 +504,10 @@ export class World {
   #pause(peer: SimClient | SimWorker | undefined, isPaused: boolean): void {
     if (peer === undefined) return
     peer.isPaused = isPaused
-    if ('slot' in peer) peer.movedAtMs = this.nowMs
+    if (!('slot' in peer)) return
+    // Who goes on in the very event that stopped it was read from all the time.
+    if (isPaused) peer.pausedAtMs = this.nowMs
+    else if (peer.pausedAtMs < this.nowMs) peer.movedAtMs = this.nowMs
   }
 
   #spawn({ worker, generation, revision }: Extract<Action, { do: 'open-worker' }>): void {
