@@ -59,6 +59,7 @@ export const LONG_AIO_REGRESSIONS: typeof REGRESSIONS = [
 /** In worlds with principals. */
 export const LONG_ACCESS_REGRESSIONS: typeof REGRESSIONS = [
   [51301352, 'what names a session stays behind what names it too and waits at another pool'],
+  [840000127, 'who was stopped for one that goes in the same event is stopped for the next with its next line'],
   [830006241, 'a worker that ends while its client has another is not held by that client when it has gone'],
   [830002025, 'of two clients that go on in one event either may have used up what their principal may ask'],
   [810000353, 'a credential in a last line without newline is judged, and answered, before its client has finished'],

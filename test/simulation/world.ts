@@ -367,7 +367,7 @@ export class World {
     const actions = this.#guard(() => this.bus.apply(event, this.nowMs))
     this.#witness?.applied(event, this.nowMs, actions)
     this.#holders.hear(actions, 'bytes' in event ? event.bytes.length : 0)
-    this.#act(actions, isAlone ? event : undefined)
+    this.#act(actions, isAlone && !hasGoneOn(actions, event) ? event : undefined)
     // The shell reads everybody's bytes into the same memory.
     if (event.type === 'client-received' || event.type === 'worker-received') event.bytes.fill(OVERWRITTEN)
   }
@@ -584,6 +584,15 @@ export class World {
   get core(): Core | undefined {
     return this.#core
   }
+}
+
+/** Whoever sent was stopped, and let go on by the end of whoever it was stopped for: its next line stops it again. */
+function hasGoneOn(actions: readonly Action[], event: BusEvent): boolean {
+  return actions.some(
+    (action) =>
+      (action.do === 'resume-client' && event.type === 'client-received' && action.client === event.client) ||
+      (action.do === 'resume-worker' && event.type === 'worker-received' && action.worker === event.worker),
+  )
 }
 
 function sourceOf(core: Core, event: BusEvent | undefined): Peer | undefined {
