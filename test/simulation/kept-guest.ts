@@ -285,8 +285,9 @@ export class KeptGuest {
     here.seq = told ?? expected
     if (kind === 'dropped' && told === expected - 1) return this.#dropped(session)
     // What was said in a session goes when another begins under its name.
-    const mayMiss = this.world.mayTrim || here.isRenewed || here.log !== this.world.logOf(this.principal, session)
-    const isGap = kind === 'gap' && (mayMiss || told === here.firstSeq - 1)
+    const isReplaced = here.isRenewed || here.log !== this.world.logOf(this.principal, session)
+    if (kind === 'gap' && isReplaced) this.readings.get(here.log.number)?.missNext()
+    const isGap = kind === 'gap' && (this.world.mayTrim || isReplaced || told === here.firstSeq - 1)
     demand(isGap || here.seq === expected, 'order kept', () => `${this} counts ${told} where ${expected} is next`)
   }
 

@@ -98,6 +98,7 @@ export class Reading {
   #next: number | undefined
   #begunAt: number | undefined
   #lastState = -1
+  #hasGap = false
 
   constructor(log: KeptLog, { guest, from, earliest, isNumbered, isReplay, mayMiss }: Beginning) {
     this.log = log
@@ -129,10 +130,12 @@ export class Reading {
     const next = this.#skip(this.#next ?? at)
     // A turn that ends with its session tells its prompt to everybody who comes later.
     const isLate = log.isOver && word.by === this.#guest && at === this.#next
-    const isRight = at === next || isLate || this.#isPast(next, at) || (this.#mayMiss && at > next)
+    const mayMiss = this.#mayMiss || this.#hasGap
+    const isRight = at === next || isLate || this.#isPast(next, at) || (mayMiss && at > next)
     demand(isRight, 'order kept', () => `${this} hears word ${at} where ${next} is its next`)
     if (this.#begunAt === undefined) this.#begin(at)
     this.#next = at + 1
+    this.#hasGap = false
   }
 
   /** It begins with what the participant that was sent most had not come to. */
@@ -144,7 +147,19 @@ export class Reading {
   /** The session has ended in the middle of the replay: what is left of it is past, and no notice is. */
   #isPast(next: number, at: number): boolean {
     const isReplay = this.#replayedTo > 0 || this.#joinedAt === 0
-    return this.log.isOver && isReplay && this.log.words.slice(next, at).every(({ kind }) => kind === 'fleeting')
+    const isUntold = ({ kind }: Word, index: number): boolean => kind === 'fleeting' || this.#isOwn(next + index)
+    return this.log.isOver && isReplay && this.log.words.slice(next, at).every(isUntold)
+  }
+
+  /** Its guest has said it itself since it came. */
+  #isOwn(at: number): boolean {
+    const { kind, by } = this.log.words[at]!
+    return kind === 'prompt' && by === this.#guest && at >= this.#joinedAt
+  }
+
+  /** It is told that what comes next is gone: another session has begun under the name. */
+  missNext(): void {
+    this.#hasGap = true
   }
 
   /** What holds is told once more to whoever did not hear all. */
@@ -169,8 +184,7 @@ export class Reading {
     let at = from
     if (this.#isNumbered) return at
     for (let word = this.log.words[at]; word !== undefined; word = this.log.words[++at]) {
-      const isOwn = word.kind === 'prompt' && word.by === this.#guest && at >= this.#joinedAt
-      if (!isOwn && !(word.kind === 'fleeting' && at < this.#replayedTo)) break
+      if (!this.#isOwn(at) && !(word.kind === 'fleeting' && at < this.#replayedTo)) break
     }
     return at
   }
@@ -178,6 +192,7 @@ export class Reading {
   /** Nothing is missing: it has heard the last word. */
   demandAll(): void {
     const { length } = this.log.words
+    if (this.#hasGap) return
     // Where it begins is not known: what was said since it came it must have heard.
     if (this.#next === undefined && this.#skip(this.#joinedAt) >= length) return
     demand(this.next >= length, 'answered once', () => `${this} never heard word ${this.next} of ${length}`)
