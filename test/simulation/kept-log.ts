@@ -111,9 +111,9 @@ export class Reading {
     this.#replayedTo = isReplay ? log.words.length : 0
   }
 
-  /** Up to here it has got what was for it. */
+  /** Up to here it has got what was for it, or those before it had. */
   get heard(): number {
-    return this.#next ?? 0
+    return (this.#begunAt === undefined ? (this.#earliest ?? this.#next) : this.#next) ?? 0
   }
 
   /** The first word that it has not got. */
@@ -193,6 +193,8 @@ export class Reading {
   demandAll(): void {
     const { length } = this.log.words
     if (this.#hasGap) return
+    // What lies before its own last prompt may have gone with an older turn, and the prompt is not told to it.
+    if (this.#mayMiss && length > 0 && this.#isOwn(length - 1)) return
     // Where it begins is not known: what was said since it came it must have heard.
     if (this.#next === undefined && this.#skip(this.#joinedAt) >= length) return
     demand(this.next >= length, 'answered once', () => `${this} never heard word ${this.next} of ${length}`)
