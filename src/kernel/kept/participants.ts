@@ -45,9 +45,12 @@ export class Participants {
   /** The client is there from now on; it drives when it has come to what is live. */
   join(kept: KeptSession, client: Client, { next, isParticipant, isNumbered }: Joining): Seat {
     const { core } = this.#board
-    const before = kept.seatOf(client)
-    if (before !== undefined) this.#giveUpReplay(before, 'session_busy')
-    if (before !== undefined) this.#unseat(before)
+    // Also where it still reads what was said in an earlier session of the name: nobody could tell the two apart.
+    for (const before of [...client.seats]) {
+      if (before.kept.key !== kept.key) continue
+      this.#giveUpReplay(before, 'session_busy')
+      this.#unseat(before)
+    }
     const wish = { number: ++this.#seats, next, isParticipant, isNumbered }
     const seat = new Seat(kept, client, wish, core.calendarMs)
     kept.seats = [...kept.seats, seat]
