@@ -189,7 +189,9 @@ export class KeptAgent {
     const log = this.logs.get(session)
     if (log === undefined) return false
     const { chance } = this.world
-    if (log.pending.length > 0 && !log.isCrowded && chance.is(0.3)) {
+    // Where the session may have ended, what its guest said may have been said with that.
+    const mayRepeat = log.pending.length > 0 && !log.isCrowded && chance.is(0.3)
+    if (mayRepeat && !this.world.mayBeOver(log)) {
       log.pending = []
       this.#tell(log, 'said', 'user_message_chunk')
       return true

@@ -81,6 +81,7 @@ export const KEPT_REGRESSIONS: typeof REGRESSIONS = [
   [208, 'the time of an ended session does not take the next one of its name with it'],
   [272, 'what is told again for somebody who has gone is not for the next session of its name'],
   [213, 'a session that is being brought back is not forgotten meanwhile'],
+  [870004322, 'an agent that has not heard of the end of a session repeats nothing of what was said with that'],
   [870007470, 'who reads an earlier session of the name reads it no more when it comes to the next one'],
   [860005357, 'what is past of a session that ended in the replay leaves out what its reader has said itself too'],
   [
