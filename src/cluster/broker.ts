@@ -8,6 +8,7 @@ import {
   type ConnectionOptions,
   connect,
   credsAuthenticator,
+  type Msg,
   type NatsConnection,
   type Subscription,
   usernamePasswordAuthenticator,
@@ -41,6 +42,7 @@ const CONNECT_TIMEOUT_MS = 2_000
 const PING_EVERY_MS = 700
 const RETRY_MS = 500
 const DEFAULT_PORT = '4222'
+const NOTHING = Buffer.alloc(0)
 
 export class Broker {
   readonly #options: BrokerOptions
@@ -90,8 +92,8 @@ export class Broker {
         resolve(isTaken)
       }
       const timer = setTimeout(() => settle(false), CLUSTER.nameWaitMs)
-      const callback = (_error: Error | null, { data }: { data: Uint8Array }): void => {
-        const message = bufferOf(data)
+      const callback = (_error: Error | null, heard: Msg): void => {
+        const message = messageOf(heard)
         const said = isControl(message) ? readControl(message) : undefined
         if (said?.say === 'here' && said.announcement.state !== 'left') settle(true)
       }
@@ -103,8 +105,8 @@ export class Broker {
   /** From now on this node hears and may speak. */
   join(): void {
     const { cluster, node } = this.#options
-    const callback = (error: Error | null, { subject, data }: { subject: string; data: Uint8Array }): void => {
-      if (error === null) this.#listener.received(subject, bufferOf(data))
+    const callback = (error: Error | null, heard: Msg): void => {
+      if (error === null) this.#listener.received(heard.subject, messageOf(heard))
       else this.#listener.trouble(`NATS: ${error.message}`)
     }
     this.#subscriptions = [subjectOf(cluster, node, '*'), subjectOf(cluster, ALL, '*')].map((subject) =>
@@ -244,8 +246,23 @@ async function connectOverWeb(options: ConnectionOptions): Promise<NatsConnectio
   } as ConnectionOptions)
 }
 
-function bufferOf(data: Uint8Array): Buffer {
+/**
+ * Nodes write no headers and want no replies. What has either may be something that the server kept for somebody and hands on
+ * wherever that one lets it, under the subject of another: it says nothing (contract 14.9).
+ */
+function messageOf(heard: Msg): Buffer {
+  if (isHandedOn(heard)) return NOTHING
+  const { data } = heard
   return Buffer.from(data.buffer, data.byteOffset, data.byteLength)
+}
+
+function isHandedOn(heard: Msg): boolean {
+  try {
+    return heard.headers !== undefined || !!heard.reply
+  } catch {
+    // Headers that cannot be read are headers.
+    return true
+  }
 }
 
 function pause(ms: number): Promise<void> {

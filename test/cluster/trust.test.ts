@@ -55,6 +55,17 @@ withNats(8, () => {
     evil.subscribe('bus.team.n1.*', { callback: () => {} })
     evil.subscribe('_INBOX_n1.>', { callback: () => {} })
     await eventually('the server to refuse', () => refused.length >= 3 || undefined)
+    // What it has JetStream keep, JetStream would hand on as an answer, wherever that is asked for.
+    const lie = { say: 'here', speaks: [1, 1], version: '1.0.0', run: 77, state: 'ready', pools: [], agents: [] }
+    evil.publish('$KV.bus_team.lie', Buffer.from(JSON.stringify(lie)))
+    await evil.flush()
+    evil.publish('$JS.API.DIRECT.GET.KV_bus_team.$KV.bus_team.lie', '', { reply: 'bus.team.n1.n2' })
+    await eventually('what nobody has said to be counted', async () => {
+      const { stdout } = await a.run(['status', '--json', '--control', a.control])
+      return JSON.parse(stdout).cluster.junk.n2 === 1 || undefined
+    })
+    expect(a.log.text).not.toContain('node is lost')
+    await untilReachable(a, 'echo')
     const checked = await a.run(['check', '--config', a.workspace.path('bus.json')], env('n1'))
     expect([checked.code, checked.stdout]).toEqual([0, expect.stringContaining('no problems')])
   })
