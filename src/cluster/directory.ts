@@ -76,7 +76,9 @@ export class Directory {
   async openOnce(connection: NatsConnection): Promise<void> {
     this.#connection = connection
     this.#openedMs = performance.now()
-    this.#bucket = await openBucket(connection, this.#options)
+    const bucket = await openBucket(connection, this.#options)
+    await expectOwnKeysOnly(bucket, this.#options)
+    this.#bucket = bucket
     this.#writeAgain()
   }
 
@@ -171,6 +173,16 @@ async function openBucket(connection: NatsConnection, options: DirectoryOptions)
     if (servers === 1) throw error
     return kvm.create(name, { ...settings, replicas: 1 })
   }
+}
+
+/**
+ * Whoever makes the bucket says what it takes in, and all may read it: nobody is to have it take in what nodes say to each
+ * other (contract 14.9).
+ */
+async function expectOwnKeysOnly(bucket: KV, { cluster }: DirectoryOptions): Promise<void> {
+  const { subjects = [] } = (await bucket.status()).streamInfo.config
+  if (subjects.every((subject) => subject === `$KV.bus_${cluster}.>`)) return
+  throw new Error(`the bucket bus_${cluster} was made to take in more than where sessions live: ${subjects.join(', ')}`)
 }
 
 async function isThere(bucket: KV): Promise<boolean> {

@@ -28,7 +28,7 @@ async function permissionsOf(node: string): Promise<string> {
 
 const ACP_AGENT = fileURLToPath(new URL('../fixtures/acp/loads.mjs', import.meta.url))
 
-withNats(8, () => {
+withNats(9, () => {
   test('with the permissions that are printed a node is itself and nobody else', async () => {
     verifies('14.9-permissions', '14.9-check')
     const users = await Promise.all(['n1', 'n2', 'n3'].map(permissionsOf))
@@ -68,6 +68,27 @@ withNats(8, () => {
     await untilReachable(a, 'echo')
     const checked = await a.run(['check', '--config', a.workspace.path('bus.json')], env('n1'))
     expect([checked.code, checked.stdout]).toEqual([0, expect.stringContaining('no problems')])
+  })
+
+  test('a bucket that was made to listen to nodes is no directory, and that is said', async () => {
+    verifies('14.9-permissions')
+    const users = await Promise.all(['n1', 'n3'].map(permissionsOf))
+    const nats = await startNats({ jetStream: true, config: `authorization { users: [\n${users.join('\n')}\n] }` })
+    const evil = await stranger(nats, { user: 'n3', pass: 'secret-n3', inboxPrefix: '_INBOX_n3' })
+    const ears = {
+      name: 'KV_bus_team',
+      subjects: ['$KV.bus_team.>', 'bus.team.>'],
+      storage: 'file',
+      allow_direct: true,
+    }
+    const made = await evil.request('$JS.API.STREAM.CREATE.KV_bus_team', JSON.stringify(ears))
+    expect(made.json()).toMatchObject({ did_create: true })
+    const cluster = { nats: `nats://n1:\${NATS_PASSWORD}@127.0.0.1:${nats.port}` }
+    const a = await startNode(nats, 'n1', { cluster, env: { NATS_PASSWORD: 'secret-n1' } })
+    await eventually('it to be said', () => a.log.text.includes('no directory of sessions') || undefined)
+    expect(a.log.text).toContain('take in more than where sessions live: $KV.bus_team.>, bus.team.>')
+    const { stdout } = await a.run(['status', '--cluster', '--json', '--control', a.control])
+    expect(JSON.parse(stdout).nats).toMatchObject({ connected: true, directory: false })
   })
 
   test('check says where a node could speak as another, listen to others, or has no directory', async () => {

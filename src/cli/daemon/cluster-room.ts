@@ -165,7 +165,7 @@ export class ClusterRoom implements ClusterPort {
     void this.#directory.open(this.#broker.connection!, {
       opened: () => this.changed(),
       missing: (why) =>
-        this.#options.log.write('warn', `there is no directory of sessions, JetStream is not to be had: ${why}`),
+        this.#options.log.write('warn', `there is no directory of sessions, it is not to be had of JetStream: ${why}`),
     })
   }
 
