@@ -38,3 +38,12 @@ test('whatever others announce, no more pools than the bound are imported, and w
   expect([...places.keys()].slice(0, 3)).toEqual(['p0@true', 'p1@true', 'p2@true'])
   expect(placesOf(flood, ['p7']).size).toBe(flood.length)
 })
+
+test('pools of lost nodes leave room for those of whoever has come since', () => {
+  verifies('14.9-bounds')
+  const flood = Array.from({ length: CLUSTER.maxNodes - 1 }, (_, n) => node(`flood${n}`, 1_000))
+  const gone = flood.map((each) => ({ ...each, state: 'lost' as const }))
+  const places = placesOf([...gone, node('true', 3)], ['*'])
+  expect(places.size).toBe(CLUSTER.maxPlaces)
+  expect(places.get('p0@true')).toMatchObject({ node: 'true', refusal: undefined })
+})

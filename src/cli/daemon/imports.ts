@@ -19,10 +19,15 @@ export interface Place {
   readonly refusal: Refusal | undefined
 }
 
-/** What can be had elsewhere, by the name `POOL@NODE`; beyond the bound whoever was there first has it. */
+/**
+ * What can be had elsewhere, by the name `POOL@NODE`; beyond the bound whoever was there first has it, and nobody who is lost
+ * before somebody who lives.
+ */
 export function placesOf(nodes: readonly NodeStatus[], imports: readonly string[]): Map<PoolId, Place> {
   const places = new Map<PoolId, Place>()
-  for (const { node, state, pools, agents } of nodes) {
+  const isLost = ({ state }: NodeStatus): boolean => state === 'lost'
+  const inTurn = [...nodes.filter((each) => !isLost(each)), ...nodes.filter(isLost)]
+  for (const { node, state, pools, agents } of inTurn) {
     if (state === 'incompatible') continue
     for (const announced of [...pools, ...agents.map(asPool)]) {
       if (!matchesAny(imports, nameOf(announced.id))) continue
