@@ -5,6 +5,7 @@
  */
 import { CLUSTER } from './limits.ts'
 import { MAX_EPOCH, PROTOCOL } from './message.ts'
+import { AT_NODE } from './names.ts'
 
 export interface AnnouncedPool {
   readonly id: string
@@ -120,6 +121,8 @@ function readPool(row: unknown): AnnouncedPool | undefined {
   if (!Array.isArray(row)) return undefined
   const [id, protocol, era, ready, workers, outstanding, streams, sessions, maxLineBytes, isPortable] = row
   if (!isName(id) || !isName(protocol) || !isName(era)) return undefined
+  // It would be the pool of another node.
+  if (id.includes(AT_NODE)) return undefined
   if (![ready, workers, outstanding, streams, sessions, maxLineBytes].every(isCount)) return undefined
   const counts = { ready, workers, outstanding, streams, sessions }
   return {

@@ -85,3 +85,13 @@ test('another node of this name is told of once, and counted each time', () => {
   expect(cluster.junk.get('a')).toBe(120)
   expect(cluster.nodes(60_000)).toEqual([])
 })
+
+test('a pool that is named like that of another node is nonsense', () => {
+  verifies('14.2-at-node', '14.9-hostile')
+  const { cluster } = start()
+  const word = { lowest: 1, highest: 1, version: '1', run: 9, number: 0, state: 'ready', agents: [] } as const
+  cluster.receive('bus.c.all.b', writeAnnouncement({ ...word, pools: [{ ...POOL, id: 'p@d' }] }), 0)
+  expect(cluster.choose('p@d')).toBeUndefined()
+  expect(cluster.nodes(0)).toEqual([])
+  expect([...cluster.junk]).toEqual([['b', 1]])
+})

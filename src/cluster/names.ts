@@ -37,7 +37,10 @@ export function agentIn(pool: string): string | undefined {
 /** What a node asks of another in its own name is for no pool. */
 export const NODE_DESK = AGENT
 
+/** In the name of no pool. */
+export const AT_NODE = '@'
+
 /** `POOL@NODE`: the pool of that node. */
 export function placeName(pool: string, node: string): string {
-  return `${pool}@${node}`
+  return `${pool}${AT_NODE}${node}`
 }
