@@ -497,7 +497,7 @@ export function versionOf({ client, pool, dialect, row, line, introducedBy }: Ro
 }
 
 function servesVersion({ welcome }: Worker, version: number | undefined): boolean {
-  return welcome === undefined || version === undefined || welcome.version === version
+  return welcome?.version === undefined || version === undefined || welcome.version === version
 }
 
 function hasRequestsAt(client: Client, worker: Worker): boolean {

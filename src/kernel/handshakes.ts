@@ -189,7 +189,7 @@ export class Handshakes {
   #learn(worker: Worker, dialect: Dialect, welcome: Welcome | undefined): void {
     worker.dialect = dialect
     worker.isProven = true
-    worker.welcome ??= welcome
+    if (worker.welcome?.version === undefined) worker.welcome = welcome ?? worker.welcome
     if (worker.pool.spec.sharing !== 'isolated') worker.pool.dialect ??= dialect
   }
 
@@ -261,7 +261,7 @@ export class Handshakes {
 
   /** A handshake is under way there, and this message must know how it ends. */
   mustWait(route: Route, { askedVersion, welcome }: Worker): boolean {
-    if (askedVersion === undefined || welcome !== undefined) return false
+    if (askedVersion === undefined || welcome?.version !== undefined) return false
     const version = versionOf(route)
     if (version === undefined) return false
     const from = route.dialect!.table.singleHandshakeFrom ?? Number.POSITIVE_INFINITY
@@ -312,7 +312,8 @@ export class Handshakes {
     const welcome = welcomeIn(line, version)
     this.#learn(worker, dialect, welcome)
     worker.canClose = offersClose(dialect, line)
-    if (version !== undefined && welcome.version < version && worker.pool.spec.sharing !== 'isolated')
+    const isOlder = version !== undefined && welcome.version !== undefined && welcome.version < version
+    if (isOlder && worker.pool.spec.sharing !== 'isolated')
       worker.pool.newestVersion = Math.min(worker.pool.newestVersion, welcome.version)
     this.#release(worker)
   }
@@ -360,7 +361,7 @@ function isOfAnother({ pool }: Worker, dialect: Dialect, asked: number | undefin
 }
 
 /** A welcome that names no version is one of the version that was asked for. */
-function welcomeIn(line: Envelope, asked = 0): Welcome {
+function welcomeIn(line: Envelope, asked?: number): Welcome {
   const result = Buffer.from(line.bytes.subarray(line.startOf(FIELD.result), line.endOf(FIELD.result)))
   const version = line.key(FIELD.resultProtocolVersion)
   return {

@@ -353,9 +353,9 @@ export class Worker extends PeerBase {
 export interface Welcome {
   /** Its result, as it was spelled. */
   readonly result: Buffer
-  /** The revision it named, and its number where versions are numbers. */
+  /** The revision it named, and its number where versions are numbers; undefined: nobody has asked for one. */
   readonly revision: string
-  readonly version: number
+  readonly version: number | undefined
 }
 
 export type Peer = Client | Worker

@@ -44,10 +44,10 @@ async function connectPeer(bus: Bus): Promise<Peer> {
   return { ctx, shown }
 }
 
-async function startWith(script: Script): Promise<Bus> {
+async function startWith(script: Script, instances = 4): Promise<Bus> {
   endpoint = await startEndpoint({ script })
   const env = { OPENAI_BASE_URL: endpoint.url, OPENAI_MODEL: 'scripted' }
-  return startBus({ doors: ['tcp'], config: { pools: [{ id: 'chat', agent: 'openai', instances: 4, env }] } })
+  return startBus({ doors: ['tcp'], config: { pools: [{ id: 'chat', agent: 'openai', instances, env }] } })
 }
 
 async function newSession({ ctx }: Peer): Promise<string> {
@@ -155,5 +155,27 @@ describe('through the daemon', () => {
     const prompt = [{ type: 'text', text: 'hi' }]
     host.send({ jsonrpc: '2.0', id: 3, method: 'session/prompt', params: { sessionId: result.sessionId, prompt } })
     expect(await host.answerTo(3)).toMatchObject({ result: { stopReason: 'end_turn' } })
+  })
+
+  it('a client of either kind of version, number or string, leaves the agent to those of the other', async () => {
+    verifies('O1-through', 'A1-stranger')
+    const bus = await startWith(() => says('Hello'), 1)
+    const hello = (protocolVersion: unknown) => ({
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'initialize',
+      params: { protocolVersion },
+    })
+    for (const version of ['2025-03-26', 1, '2025-03-26', 1]) {
+      const client = await bus.connect()
+      expect(await client.ask(hello(version))).toMatchObject({ result: { protocolVersion: version } })
+      const opened = await client.ask({
+        jsonrpc: '2.0',
+        id: 2,
+        method: 'session/new',
+        params: { cwd: '/', mcpServers: [] },
+      })
+      expect(opened).toMatchObject({ result: { sessionId: expect.any(String) } })
+    }
   })
 })
