@@ -6,12 +6,13 @@ import { ControlError, type ControlMethods, serveControl } from './control-serve
 /** A connection whose other end is the test. */
 class Wire extends Duplex {
   readonly said: string[] = []
+  isRead = true
 
   override _read(): void {}
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
     this.said.push(chunk.toString())
-    done()
+    if (this.isRead) done()
   }
 }
 
@@ -81,4 +82,39 @@ test('a line that is too long is answered, and the connection ends', async () =>
   expect(wire.said.map((line) => JSON.parse(line))).toMatchObject([
     { id: null, error: { code: -32600, data: { reason: 'message_too_large' } } },
   ])
+})
+
+test('of many questions at once each has its answer, in order, and others have their turn in between', async () => {
+  verifies('8.6-edges')
+  const wire = new Wire()
+  let asked = 0
+  serveControl(wire, { count: () => ++asked })
+  wire.push('{"id":1,"method":"count"}\n'.repeat(500))
+  wire.push(null)
+  let turns = 0
+  while (!wire.writableFinished) {
+    await new Promise((resolve) => setImmediate(resolve))
+    turns++
+  }
+  expect(wire.said.map((line) => JSON.parse(line).result)).toEqual(Array.from({ length: 500 }, (_, n) => n + 1))
+  expect(turns).toBeGreaterThan(400)
+})
+
+test('an asker that does not read is not read: nothing is answered into its memory', async () => {
+  verifies('8.6-edges')
+  const wire = new Wire()
+  wire.isRead = false
+  let asked = 0
+  const answer = 'x'.repeat(10_000)
+  const says = () => {
+    asked++
+    return answer
+  }
+  serveControl(wire, { says })
+  for (let n = 0; n < 100; n++) wire.push('{"id":1,"method":"says"}\n'.repeat(10))
+  for (let turn = 0; turn < 2_000; turn++) await new Promise((resolve) => setImmediate(resolve))
+  expect(asked).toBeLessThan(10)
+  wire.destroy()
+  for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve))
+  expect(asked).toBeLessThan(10)
 })

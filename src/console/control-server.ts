@@ -6,6 +6,7 @@
  * is asked is answered, an exception of a method too: it is told to `onTrouble` and ends nothing.
  */
 import type { Duplex } from 'node:stream'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { LineSplitter } from '../wire/frame.ts'
 import { CODE, type ErrorObject, errorLine, notificationLine, resultLine } from '../wire/jsonrpc.ts'
 
@@ -44,19 +45,52 @@ const OWN_FAILURE = {
   data: { reason: 'internal_error' },
 } as const
 
-/** Serves one connection until it ends. Nothing that is said or thrown here leaves it. */
+/**
+ * Serves one connection until it ends. Nothing that is said or thrown here leaves it. One question is answered at a time,
+ * and everybody else has a turn before the next; whoever asks more waits, and whoever does not read is not read.
+ */
 export function serveControl(socket: Duplex, methods: ControlMethods, onTrouble: OnTrouble = () => {}): void {
   const splitter = new LineSplitter(MAX_LINE_BYTES)
+  const asked: string[] = []
+  let isAnswering = false
+  const answerAll = async (): Promise<void> => {
+    isAnswering = true
+    socket.pause()
+    for (let text = asked.shift(); text !== undefined && !socket.destroyed; text = asked.shift()) {
+      await answer(socket, text, methods, onTrouble)
+      await mayGoOn(socket)
+    }
+    isAnswering = false
+    if (splitter.overflowed) refuseLine(socket)
+    else if (socket.readableEnded) socket.end()
+    socket.resume()
+  }
   socket.on('error', () => socket.destroy())
-  socket.on('end', () => socket.end())
+  socket.on('end', () => {
+    if (!isAnswering) socket.end()
+  })
   socket.on('data', (chunk: Buffer) => {
     if (splitter.overflowed) return
     splitter.push(chunk, 0, (bytes, start, end) => {
-      void answer(socket, bytes.utf8Slice(start, end), methods, onTrouble)
+      asked.push(bytes.utf8Slice(start, end))
       return true
     })
-    if (splitter.overflowed) refuseLine(socket)
+    if (asked.length > 0 || splitter.overflowed) void answerAll()
   })
+}
+
+/** What was said is on its way, and others had their turn. */
+async function mayGoOn(socket: Duplex): Promise<void> {
+  if (socket.writableNeedDrain) await new Promise<void>((resolve) => onDrain(socket, resolve))
+  await nextTurn()
+}
+
+function onDrain(socket: Duplex, then: () => void): void {
+  const done = (): void => {
+    socket.off('drain', done).off('close', done)
+    then()
+  }
+  socket.on('drain', done).on('close', done)
 }
 
 /** The rest of the line is read for a moment and thrown away: whoever is cut off in the middle does not hear why. */
