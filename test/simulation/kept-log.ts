@@ -31,7 +31,7 @@ export class KeptLog {
   wasShared = false
   /** It was without a guest for so long that it may have ended. */
   isDoubtful = false
-  /** Up to here some participant was sent everything; `isVague`: one did not read when it went. */
+  /** Up to here some participant was sent everything; `isVague`: one did not read when it went, or nobody can tell. */
   sentTo = 0
   /** What follows until `sentTo` is not for that participant: how far the bus has come in it nobody outside can tell. */
   heardTo = 0

@@ -375,7 +375,7 @@ export class KeptWorld {
 
   noteSent(guest: KeptGuest, log: KeptLog): void {
     if (!log.participants.has(guest.number)) return
-    if (guest.hasUnread || !guest.isReading) log.isVague = true
+    if (guest.hasUnread || !guest.isReading || log.hasUnclear) log.isVague = true
     const reading = guest.readings.get(log.number)
     if (reading === undefined) return
     log.sentTo = Math.max(log.sentTo, reading.next)
