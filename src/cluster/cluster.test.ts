@@ -86,6 +86,31 @@ test('another node of this name is told of once, and counted each time', () => {
   expect(cluster.nodes(60_000)).toEqual([])
 })
 
+test('a break of the way that is shorter than lost_after_ms loses nobody, whatever was heard last before it', () => {
+  verifies('14.8-short-break', '14.7-lost')
+  const { cluster, says } = start()
+  const runFrom = (fromMs: number, toMs: number): void => {
+    for (let ms = fromMs; ms <= toMs; ms += CLUSTER.lookEveryMs) cluster.tick(ms)
+  }
+  const stateOf = (node: string) => cluster.nodes(0).find((each) => each.node === node)?.state
+  says('dead', 0, 0)
+  runFrom(0, 1_000)
+  says('b', 0, 1_000)
+  runFrom(1_100, 1_500)
+  cluster.disconnected(1_500)
+  // Whoever was late before the break is not excused by it.
+  runFrom(1_600, 2_000)
+  expect(stateOf('dead')).toBe('lost')
+  runFrom(2_100, 3_400)
+  cluster.connected(65_536, 3_450)
+  runFrom(3_500, 3_900)
+  expect(cluster.lost).toBe(1)
+  says('b', 0, 3_950)
+  cluster.disconnected(4_000)
+  runFrom(4_000, 6_000)
+  expect(stateOf('b')).toBe('lost')
+})
+
 test('a pool that is named like that of another node is nonsense', () => {
   verifies('14.2-at-node', '14.9-hostile')
   const { cluster } = start()

@@ -124,8 +124,9 @@ export class Cluster {
     this.#announce(nowMs)
   }
 
-  disconnected(): void {
+  disconnected(nowMs: number): void {
     this.#isConnected = false
+    this.#presence.parted(nowMs)
     for (const link of this.#links.values()) link.disconnected()
   }
 

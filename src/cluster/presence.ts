@@ -28,6 +28,8 @@ export type News = {
 }
 
 const MAX_FORMER = 8
+/** A word that is so old may be the last of whoever lives: the next one is due, or was on its way. */
+const IN_TIME_MS = 2 * CLUSTER.announceEveryMs
 /** Runs that have said farewell, whose words may still be under way. */
 const MAX_LEFT = CLUSTER.maxNodes
 
@@ -130,6 +132,11 @@ export class Presence {
       }
     }
     return lost
+  }
+
+  /** The way to all others is broken: who was heard in time is silent from now on and no longer. */
+  parted(nowMs: number): void {
+    for (const row of this.#rows.values()) if (nowMs - row.heardMs < IN_TIME_MS) row.heardMs = nowMs
   }
 
   /** The way to all others is open again: who was not lost before may say so. */

@@ -125,7 +125,7 @@ export class SimNode {
 
   disconnect(): void {
     this.isConnected = false
-    this.cluster.disconnected()
+    this.cluster.disconnected(this.nowMs)
   }
 
   receive(subject: string, message: Buffer): void {

@@ -171,7 +171,7 @@ export class ClusterRoom implements ClusterPort {
 
   #disconnected(): void {
     this.#options.log.write('warn', 'the connection to NATS is broken')
-    this.#cluster.disconnected()
+    this.#cluster.disconnected(performance.now())
   }
 
   #look(): void {
