@@ -1,5 +1,6 @@
 /** Decisions of the kernel that neither the conformance suite nor the simulation pins down, one by one. */
 import { expect, it } from 'vitest'
+import { verifies } from '../../test/conformance/verifies.ts'
 import {
   ANNA,
   BERT,
@@ -305,6 +306,25 @@ it('8.1 a request times out wherever it is, and what comes later is nobody’s',
   expect(rig.all(ANNA)).toHaveLength(1)
   rig.send(ANNA, { id: 1, method: 'work' })
   expect(rig.at(0).at(-1).id).toBe(1)
+})
+
+it('8.1 a request that has waited for a pool without a time has that of the pool which serves it', () => {
+  verifies('8.1-arrival')
+  const rig = new Rig(
+    [
+      { restart: 'never', fallback: 'q' },
+      { id: 'q', limits: { requestTimeoutMs: 300 } },
+    ],
+    {
+      defaultPool: 'p',
+    },
+  )
+  rig.dies(0)
+  rig.send(ANNA, { id: 1, method: 'work' })
+  rig.pass(299)
+  expect(rig.all(ANNA)).toEqual([])
+  rig.pass(1)
+  expect(rig.reason(ANNA, 1)).toBe('request_timeout')
 })
 
 it('4.1.2 a client that sends no more gets what it is owed, for a while', () => {

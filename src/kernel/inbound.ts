@@ -68,8 +68,7 @@ export class Inbound {
     const { pool } = route
     if (pool.spec.isAggregate) return this.#board.aggregates.take(route)
     if (pool.spec.isAioOnly) return this.#board.refuse(route, 'aio_only', { pool: pool.spec.id })
-    const { requestTimeoutMs } = pool.spec.limits
-    if (requestTimeoutMs > 0 && route.request !== undefined) this.#limit(route.request, requestTimeoutMs)
+    this.#limit(route)
     const dialect = this.#dialectOf(route)
     if (dialect === undefined) {
       if (route.innerSession === route.session) route.innerSession = undefined
@@ -92,6 +91,8 @@ export class Inbound {
       if (successor !== undefined && route.promised === undefined && this.#knownWorker(route) === undefined)
         route.pool = this.#board.assignment.poolFor(route.client, successor)
     }
+    // The pool that serves it now may give it a time, though the one it came to gave it none.
+    this.#limit(route)
     if (route.dialect === undefined) this.#placePlain(route, this.#knownWorker(route))
     else this.#dialectInbound.place(route)
   }
@@ -117,9 +118,11 @@ export class Inbound {
   }
 
   /** Its time runs from its arrival, wherever it waits (contract 8.1). */
-  #limit(request: Request, timeoutMs: number): void {
+  #limit({ request, pool }: Route): void {
+    const { requestTimeoutMs } = pool.spec.limits
+    if (requestTimeoutMs === 0 || request === undefined || request.timer !== undefined) return
     const { core } = this.#board
-    request.timer = core.timers.set(core.nowMs + timeoutMs, () => this.#timeOut(request))
+    request.timer = core.timers.set(core.nowMs + requestTimeoutMs, () => this.#timeOut(request))
   }
 
   #timeOut(request: Request): void {

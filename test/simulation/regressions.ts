@@ -14,6 +14,7 @@ export const LONG_REGRESSIONS: readonly (readonly [seed: number, what: string])[
   [53155615, 'what names a session waits for the worker for which an earlier message of it waits'],
   [830005290, 'who is stopped and goes on in the same event is silent all the same'],
   [810004902, 'a worker has the time that its pool gives it, though the bus gives others more'],
+  [1010002626, 'what has waited while a reload gave its pool a time has that time'],
   [310002393, 'who waits for the whole bus and fills a queue waits for that queue'],
 ]
 
