@@ -62,9 +62,40 @@ describe('requests', () => {
     const refused = judge(crossing, 'outward', { id: 'more', method: 'x' })
     expect(JSON.parse(textOf(refused))).toMatchObject({ id: 'more', error: { data: { reason: 'too_many_pending' } } })
   })
+
+  test('that come in one array are owed like any others, and answered in one array or alone', () => {
+    verifies('6.10.2-eof', '6.10.4-pending')
+    const crossing = new Crossing()
+    const array =
+      '[{"id":1,"method":"x"}, {"id":"a","method":"x"},{"method":"note"},{"id":1e2,"method":"x"},{"id":4,"method":"x"}]'
+    expect(judge(crossing, 'outward', array)).toBe('pass')
+    expect(judge(crossing, 'outward', [{ method: 'notifications/cancelled', params: { requestId: 4 } }])).toBe('pass')
+    expect(judge(crossing, 'inward', [{ id: 1, result: {} }])).toBe('pass')
+    expect(crossing.requests.isSettled).toBe(false)
+    judge(crossing, 'inward', { id: 'a', error: { code: 1, message: 'x' } })
+    expect(crossing.lose()).toEqual(['1e2'])
+  })
 })
 
 describe('questions', () => {
+  test('may be answered in one array; what a lost bus asked is left out of it', () => {
+    const crossing = new Crossing()
+    judge(crossing, 'inward', { id: 1, method: 'ask' })
+    crossing.lose()
+    const { id } = JSON.parse(textOf(judge(crossing, 'inward', { id: 1, method: 'ask' })))
+    const answers = [
+      { id: 1, result: 'late' },
+      { id, result: 'right' },
+      { id: 5, method: 'x' },
+    ]
+    expect(textOf(judge(crossing, 'outward', answers))).toBe('[{"id":1,"result":"right"},{"id":5,"method":"x"}]\n')
+    expect(crossing.lose()).toEqual(['5'])
+    judge(crossing, 'inward', { id: 2, method: 'ask' })
+    crossing.lose()
+    expect(judge(crossing, 'outward', [{ id: 2, result: 'late' }])).toBe('swallow')
+    expect(judge(crossing, 'outward', '[ ]')).toBe('pass')
+  })
+
   test('pass with their answers untouched', () => {
     const crossing = new Crossing()
     expect(judge(crossing, 'inward', { id: 1, method: 'ask' })).toBe('pass')

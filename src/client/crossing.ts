@@ -4,8 +4,9 @@
  *
  * It carries no bytes and opens nothing. A line goes on untouched, except: answers to questions of a lost bus, answers to
  * the connection's own requests, and the few ids that had to be replaced (see `questions.ts`). What is not a message at
- * all goes on as well; to judge it is the bus's right (contract 4.3).
+ * all goes on as well; to judge it is the bus's right (contract 4.3). Messages in one array are in the books like any others.
  */
+import { messagesIn } from '../wire/batches.ts'
 import { Envelope, type IdKey, SHAPE, type Shape } from '../wire/envelope.ts'
 import { FIELD } from '../wire/fields.ts'
 import { localFaultLine } from './errors.ts'
@@ -53,13 +54,17 @@ export class Crossing {
 
   /** A line from this side; `bytes[end]` is its newline. */
   outward(bytes: Buffer, start: number, end: number): Verdict {
-    return this.#outward[this.#envelope.read(bytes, start, end)]?.() ?? 'pass'
+    const shape = this.#envelope.read(bytes, start, end)
+    if (shape === SHAPE.bad && this.#envelope.isArray) return this.#several()
+    return this.#outward[shape]?.() ?? 'pass'
   }
 
   /** A line from the bus. */
   inward(bytes: Buffer, start: number, end: number): Verdict {
     this.lastWord = undefined
-    return this.#inward[this.#envelope.read(bytes, start, end)]?.() ?? 'pass'
+    const shape = this.#envelope.read(bytes, start, end)
+    if (shape === SHAPE.bad && this.#envelope.isArray) return this.#answers()
+    return this.#inward[shape]?.() ?? 'pass'
   }
 
   /** The bus has gone: gives the spelling of every id that will get no answer from it. */
@@ -67,6 +72,29 @@ export class Crossing {
     this.questions.lose()
     this.introduction.lose()
     return this.requests.takeAll()
+  }
+
+  /** Messages in one array: they stay together, but for answers that the bus cannot want. */
+  #several(): Verdict {
+    const lines = messagesIn(this.#envelope)
+    const verdicts = lines.map((line) => this.#outward[this.#envelope.read(line, 0, line.length - 1)]?.() ?? 'pass')
+    const on = lines.flatMap((line, index) => {
+      const verdict = verdicts[index]!
+      if (verdict === 'swallow') return []
+      return typeof verdict === 'object' && 'on' in verdict ? verdict.on : line
+    })
+    if (on.every((line, index) => line === lines[index]) && on.length === lines.length) return 'pass'
+    return on.length === 0 ? 'swallow' : { on: Buffer.from(`[${on.map((line) => line.toString().trim())}]\n`) }
+  }
+
+  /** What the bus sends in one array are answers. */
+  #answers(): Verdict {
+    for (const line of messagesIn(this.#envelope)) {
+      const shape = this.#envelope.read(line, 0, line.length - 1)
+      const key = shape === SHAPE.response ? this.#envelope.key(FIELD.id) : undefined
+      if (key !== undefined) this.requests.answer(key)
+    }
+    return 'pass'
   }
 
   #request(): Verdict {

@@ -1,6 +1,7 @@
 /** The bus goes and comes back under a host that notices nothing but errors for what was in flight (contract 6.10). */
 import { describe, expect, test } from 'vitest'
 import { verifies } from '../conformance/verifies.ts'
+import { call, initializeLine, mcpPool } from '../interop/mcp-peers.ts'
 import { type Bus, startBus, testWorkspace } from '../support/bus.ts'
 import { config, pool } from '../support/pools.ts'
 import { eventually, sleep } from '../support/waiting.ts'
@@ -47,6 +48,25 @@ describe('6.10 a bus that goes', () => {
     shim.host.endWriting()
     expect((await shim.ended()).code).toBe(0)
     expect(await shim.said).toMatch(/the bus has gone.*failed: 3.*\n.*the bus is back/)
+  })
+
+  test('requests that came in one array fail one by one, and the end of input waits for those of another', async () => {
+    verifies('6.10.4-pending', '6.10.2-eof')
+    const { shim, bus, again } = await scene(mcpPool('puppet', { protocol: 'mcp' }))
+    await shim.host.ask(initializeLine(0, '2025-03-26'))
+    shim.host.send([call(1, []), call('two', [])])
+    await shim.host.ask(call(3, undefined))
+    await killed(bus)
+    expect(await shim.host.take(2)).toMatchObject([1, 'two'].map((id) => ({ id, error: gone })))
+    await shim.hasLostBus()
+    shim.host.send([call(4, undefined), call(5, undefined)])
+    shim.host.endWriting()
+    await again()
+    expect(await shim.host.next(10_000)).toMatchObject([
+      { id: 4, result: {} },
+      { id: 5, result: {} },
+    ])
+    expect((await shim.ended()).code).toBe(0)
   })
 
   test('the end of input while it is away: what waits is still asked and answered', async () => {
