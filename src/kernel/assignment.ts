@@ -8,7 +8,6 @@
  */
 import { FIELD } from '../wire/fields.ts'
 import { ownSet } from './empty.ts'
-import type { Reason } from './faults.ts'
 import { sayEnd } from './last-end.ts'
 import { FIXED } from './limits.ts'
 import type { Client, Worker } from './peers.ts'
@@ -195,13 +194,15 @@ export class Assignment {
   /** Nobody will come: those who wait are told at once, or served elsewhere. */
   dismiss(pool: Pool): void {
     const { core, waiting } = this.#board
-    const reason: Reason = core.phase === 'running' ? 'no_worker' : 'shutting_down'
-    for (const route of waiting.take(pool.waiting)) {
-      if (reason === 'no_worker') this.#fallBack(route)
-      else this.#board.refuse(route, reason, detailOf(pool))
+    const isRunning = core.phase === 'running'
+    // One that retires still serves what waits for it.
+    const leaves = (route: Route): boolean => !isRunning || (route.promised ?? boundSince(route))?.isAlive !== true
+    for (const route of [...waiting.take(pool.waiting), ...waiting.take(pool.leases, leaves)]) {
+      if (isRunning) this.#fallBack(route)
+      else this.#board.refuse(route, 'shutting_down', detailOf(pool))
     }
     waiting.reopen(pool.waiting)
-    waiting.dismiss(pool.leases, reason, () => ({ pool: pool.spec.id }))
+    waiting.reopen(pool.leases)
   }
 
   /** A reload has put another pool in the place of this one: who waits, waits there, unless for a certain worker of this. */

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { verifies } from '../../test/conformance/verifies.ts'
-import { ANNA, BERT, CARL, DORA, KernelRig, specOf } from '../../test/support/kernel-rig.ts'
+import { ANNA, BERT, CARL, DORA, KernelRig, type PoolPart, specOf } from '../../test/support/kernel-rig.ts'
 import type { ClientId, WorkerId } from './vocabulary.ts'
 
 const LEASED = { id: 'leased', instances: 2, maxInstances: 2, sharing: 'lease', protocol: 'auto' } as const
@@ -8,8 +8,8 @@ const BACKOFF_MS = 1_000
 
 /** Two leased workers and whoever asks them. */
 class Rig extends KernelRig {
-  constructor() {
-    super({ pools: [LEASED] })
+  constructor(pools: readonly PoolPart[] = [LEASED]) {
+    super({ pools, defaultPool: pools[0]!.id! })
     for (const client of [ANNA, BERT, CARL, DORA]) this.connects(client)
   }
 
@@ -130,6 +130,39 @@ it('7.5 what waits for the worker of its session goes on waiting there when a re
   rig.reload()
   rig.answer('c1')
   expect(rig.takerOf('a2')).toBe(hers)
+})
+
+it('7.5 it goes on waiting there also when the last other worker of the old pool has ended', () => {
+  verifies('7.5-waiting')
+  const rig = new Rig()
+  rig.ask(ANNA, 'a1', 'hers')
+  const hers = rig.takerOf('a1')!
+  rig.ask(BERT, 'b1')
+  const other = rig.takerOf('b1')!
+  rig.answer('a1')
+  rig.ask(CARL, 'c1')
+  rig.ask(ANNA, 'a2', 'hers')
+  rig.reload()
+  rig.answer('b1')
+  rig.killed(other)
+  expect(rig.reason(ANNA, 'a2')).toBeUndefined()
+  rig.answer('c1')
+  expect(rig.takerOf('a2')).toBe(hers)
+})
+
+it('6.6 whoever waits for a lease is served by the fallback when the last worker has ended', () => {
+  verifies('6.6-fallback')
+  const rig = new Rig([
+    { ...LEASED, instances: 1, maxInstances: 1, restart: 'never', fallback: 'other' },
+    { ...LEASED, id: 'other' },
+  ])
+  rig.ask(ANNA, 'a1')
+  rig.ask(BERT, 'b1')
+  rig.ask(BERT, 'b2', 'his')
+  rig.killed(rig.takerOf('a1')!)
+  expect(rig.reason(ANNA, 'a1')).toBe('worker_exited')
+  expect([rig.reason(BERT, 'b1'), rig.reason(BERT, 'b2')]).toEqual([undefined, undefined])
+  expect([rig.takerOf('b1'), rig.takerOf('b2')]).not.toContain(undefined)
 })
 
 it('7.5 a session of a leased worker that retires is served there until it ends, one client at a time', () => {
