@@ -137,13 +137,16 @@ export class KeptGuest {
     const from = this.world.chance.pick([undefined, 1])
     const mayBeLost = this.world.mayBeOver(log)
     const before = this.readings.get(log.number)
-    if (log.principal === this.principal) {
+    const isOwn = log.principal === this.principal
+    const takesPart = isOwn && !log.isOver && role === 'drive'
+    // What it was sent as one that takes part: it looks on from another place.
+    if (!takesPart) this.world.partFrom(this, log)
+    if (isOwn) {
       const isVague = this.world.mayTrim || log.isOver || (from === undefined && log.hasUnclear)
       const start = from === undefined ? log.words.length : 0
       this.#open(log, { from: isVague ? undefined : start, isNumbered: true, isReplay: false })
     }
-    if (log.principal === this.principal && !log.isOver && role === 'drive') this.world.takePart(this, log)
-    else this.world.partFrom(this, log)
+    if (takesPart) this.world.takePart(this, log)
     this.ask('bus::sessions.attach', { session: log.session, role, from }, { mayBeLost, log, from, before })
   }
 
