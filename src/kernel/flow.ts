@@ -10,7 +10,7 @@ import type { Envelope, IdKey } from '../wire/envelope.ts'
 import { settleLentRuns } from '../wire/outbox.ts'
 import { type Edit, splice } from '../wire/splice.ts'
 import type { Core } from './core.ts'
-import { ownSet } from './empty.ts'
+import { emptySet, ownSet } from './empty.ts'
 import { faultLine, type Reason } from './faults.ts'
 import { Gate } from './gate.ts'
 import type { Client, Peer } from './peers.ts'
@@ -128,7 +128,7 @@ export class Flow {
   #stopSource(to: Peer): void {
     this.#noteFull(to)
     const source = this.#source
-    if (source !== undefined && this.#mayStop(source)) this.block(source, to.gate)
+    if (source !== undefined) this.#hold(source, to.gate)
   }
 
   /** Queues the line for somebody for whom nobody is held up: who sends looks for room first. */
@@ -168,12 +168,26 @@ export class Flow {
 
   /** `source` has filled the queue of `to` by other ways than its own lines. */
   fill(source: Peer, to: Peer): void {
-    if (this.#mayStop(source) && !source.isDeaf) this.block(source, to.gate)
+    if (!source.isDeaf) this.#hold(source, to.gate)
   }
 
-  /** No queue holds it up yet; that the bus as a whole has room again must not let it go on into a full one. */
-  #mayStop({ blockedOn }: Peer): boolean {
-    return blockedOn === undefined || blockedOn === this.totalGate
+  /**
+   * It waits here unless a queue holds it up already: one line may fill several, and it waits for one after the other. That
+   * the bus as a whole has room again must not let it go on into a full one.
+   */
+  #hold(source: Peer, gate: Gate): void {
+    const { blockedOn } = source
+    if (blockedOn === undefined || blockedOn === this.totalGate) this.block(source, gate)
+    else if (blockedOn !== gate && gate.owner !== undefined) source.filled = ownSet(source.filled).add(gate.owner)
+  }
+
+  /** What held it up has room: it waits for the next one that it has filled and that is full still. */
+  #holdAgain(source: Peer): void {
+    for (const to of source.filled) {
+      if (source.blockedOn !== undefined || source.isDeaf) return
+      source.filled.delete(to)
+      if (this.full.has(to)) this.block(source, to.gate)
+    }
   }
 
   block(source: Peer, gate: Gate): void {
@@ -184,7 +198,7 @@ export class Flow {
     source.isPaused = true
     // Whoever it speaks for fills the queue as well.
     const principal = source.kind === 'client' && source.isDelegate ? source.behalf : undefined
-    if (principal !== undefined && this.#mayStop(principal) && !principal.isDeaf) this.block(principal, gate)
+    if (principal !== undefined && !principal.isDeaf) this.#hold(principal, gate)
     this.#core.actions.push(
       source.kind === 'client'
         ? { do: 'pause-client', client: source.id }
@@ -192,7 +206,7 @@ export class Flow {
     )
   }
 
-  /** Everybody who waited goes on where it stopped. */
+  /** Everybody who waited goes on where it stopped, if nothing else holds it up. */
   release(gate: Gate): void {
     if (gate.sources.size === 0) return
     const sources = [...gate.sources]
@@ -220,6 +234,7 @@ export class Flow {
     this.deafen(peer)
     peer.blockedOn?.sources.delete(peer)
     peer.blockedOn = undefined
+    peer.filled = emptySet()
     peer.backlog = []
     peer.backlogBytes = 0
     peer.batches = undefined
@@ -281,6 +296,7 @@ export class Flow {
   }
 
   #goOn(source: Peer): void {
+    this.#holdAgain(source)
     while (source.backlog.length > 0 && source.blockedOn === undefined && !source.isDeaf) {
       const chunk = source.backlog.shift()!
       const from = source.backlogFrom

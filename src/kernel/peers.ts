@@ -44,6 +44,8 @@ abstract class PeerBase {
   readonly gate: Gate
   /** What it waits for; while set, the bus does not read from it. */
   blockedOn: Gate | undefined
+  /** Others whose queues it has filled meanwhile: it waits for them as well. */
+  filled = emptySet<Peer>()
   isPaused = false
   isDirty = false
   /** It may send several messages in one array (contract 4.3). */

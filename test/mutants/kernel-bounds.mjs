@@ -151,7 +151,7 @@ export const KERNEL_BOUNDS = [
     '8.3',
     'backpressure',
     'kernel/flow.ts',
-    'if (source !== undefined && this.#mayStop(source)) this.block(source, to.gate)',
+    'if (source !== undefined) this.#hold(source, to.gate)',
     'if (source === undefined) return',
     'nobody is paused',
   ),

@@ -38,7 +38,7 @@ const FIRST_PLANTS = [
   {
     name: 'a full queue stops nobody',
     file: 'flow.ts',
-    find: 'if (source !== undefined && this.#mayStop(source)) this.block(source, to.gate)',
+    find: 'if (source !== undefined) this.#hold(source, to.gate)',
     replace: '',
   },
   {

@@ -69,8 +69,8 @@ export class KernelRig {
   readonly bus: Bus
   readonly done: Action[] = []
   readonly started: (Did<'open-worker'> & { readonly atMs: number })[] = []
-  /** The clients that do not read: what is written to them stays with the system. */
-  readonly stalled = new Set<number>()
+  /** The clients, and the slots, that do not read: what is written to them stays with the system. */
+  readonly stalled = new Set<number | `worker ${number}`>()
   /** The lines that each peer was sent, by `client 1` or `worker 0`, who was sent something first standing first. */
   readonly lines = new Map<string, string[]>()
 
@@ -189,7 +189,7 @@ export class KernelRig {
         const lines = bytes.toString().split('\n').filter(Boolean)
         const peer = `${write.kind} ${write.id}`
         this.lines.set(peer, [...(this.lines.get(peer) ?? []), ...lines])
-        const isStalled = write.kind === 'client' && this.stalled.has(write.id)
+        const isStalled = this.stalled.has(write.kind === 'client' ? write.id : `worker ${write.id}`)
         this.#perform(this.bus.wrote(write, isStalled ? bytes.length : 0, this.nowMs))
         for (const line of lines) this.sent(write, line)
       }
