@@ -90,14 +90,16 @@ class HttpDoor {
     // Any other expectation is none that a server must meet.
     this.#server.on('checkExpectation', serve)
     this.#server.on('upgrade', (request, socket, head) => {
-      const connection = this.#connections.get(socket)
-      if (connection === undefined) socket.destroy()
-      else if (!isForWebSocket(request)) this.#readAgain(socket, headWithoutUpgrade(request), head)
-      else service.upgrade(request, socket, head, connection)
+      this.#inTurn(socket, (connection) => {
+        if (!isForWebSocket(request)) this.#readAgain(socket, headWithoutUpgrade(request), head)
+        else service.upgrade(request, socket, head, connection)
+      })
     })
     // It is no proxy.
     this.#server.on('connect', (_request, socket) => {
-      this.#refuse(socket, '405 Method Not Allowed', 'wrong_method', `Allow: ${METHODS}\r\n`)
+      this.#inTurn(socket, () =>
+        this.#refuse(socket, '405 Method Not Allowed', 'wrong_method', `Allow: ${METHODS}\r\n`),
+      )
     })
     this.#server.on('clientError', (error, socket) => {
       this.#unanswered.get(socket)?.end((broken) => this.#answerUnreadable(error, socket, broken))
@@ -125,6 +127,15 @@ class HttpDoor {
       // The door below has told of it and destroyed the stream.
       () => {},
     )
+  }
+
+  /** The runtime has let go of a connection, perhaps with answers to come on it: what it is now, it is behind them. */
+  #inTurn(socket: Duplex, turn: (connection: Connection) => void): void {
+    this.#unanswered.get(socket)?.inTurn(() => {
+      const connection = this.#connections.get(socket)
+      if (connection === undefined || !socket.writable) socket.destroy()
+      else turn(connection)
+    })
   }
 
   /** Some clients offer another protocol with every request and go on as they are if nobody takes it up (contract 10.1: no h2). */

@@ -8,13 +8,21 @@ export class Unanswered {
   /** Oldest first; nearly always one. */
   readonly #open: ServerResponse[] = []
   #lastWord: ((broken: ServerResponse | undefined) => void) | undefined
+  #turn: (() => void) | undefined
 
   begin(response: ServerResponse): void {
     this.#open.push(response)
     response.once('close', () => {
       this.#open.splice(this.#open.indexOf(response), 1)
+      this.#maybeTurn()
       this.#maybeEnd()
     })
+  }
+
+  /** The connection is to be something else: it is once all of them are answered, and until then nothing of it is read. */
+  inTurn(turn: () => void): void {
+    this.#turn = turn
+    this.#maybeTurn()
   }
 
   /** Nothing more can be read: once all others are answered the last word is said, for the request that broke off, if one did. */
@@ -30,6 +38,13 @@ export class Unanswered {
       response.destroy()
       response.emit('close')
     }
+  }
+
+  #maybeTurn(): void {
+    if (this.#open.length > 0) return
+    const turn = this.#turn
+    this.#turn = undefined
+    turn?.()
   }
 
   #maybeEnd(): void {

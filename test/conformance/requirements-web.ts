@@ -52,7 +52,7 @@ export const WEB = {
   '10.1-paths':
     'the URL in ready; unknown paths and pools 404, a wrong method 405 with Allow, a slash at the end served',
   '10.1-heads':
-    'a head that can be read in two ways is refused; a whole URL is a target; an offer of another protocol is not taken up',
+    'a head that can be read in two ways is refused; a whole URL is a target; an offer of another protocol is not taken up; answers come in the order of their requests, whatever is asked behind them',
   '10.2-host': 'a Host that is none of the door: 403 wrong_host',
   '10.2-origin': 'an Origin that is not of the door, public_url or origins: 403 wrong_origin, for upgrades too',
   '10.2-cors': 'CORS for origins alone, with Vary and what may be read and sent, never with credentials',

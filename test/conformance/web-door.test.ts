@@ -247,6 +247,31 @@ test('10.4 what is refused before a path can serve it is refused in the same wor
   expect((await bus.status()).refused).toEqual({ bad_envelope: 1, wrong_method: 2 })
 })
 
+const KEY = 'Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA=='
+const UPGRADE = ['Host: localhost', 'Connection: Upgrade']
+
+test.each([
+  ['a WebSocket', `GET /ws HTTP/1.1\r\n${[...UPGRADE, 'Upgrade: websocket', KEY].join('\r\n')}\r\n\r\n`, 400],
+  [
+    'an upgrade that is refused',
+    `GET /rpc HTTP/1.1\r\n${[...UPGRADE, 'Upgrade: websocket'].join('\r\n')}\r\n\r\n`,
+    404,
+  ],
+  [
+    'an offer of HTTP/2',
+    `GET /rpc HTTP/1.1\r\n${[...UPGRADE, 'Connection: close', 'Upgrade: h2c'].join('\r\n')}\r\n\r\n`,
+    405,
+  ],
+  ['what is for a proxy', 'CONNECT example.com:80 HTTP/1.1\r\nHost: example.com\r\n\r\n', 405],
+])('10.1 %s behind a request waits for the answer to that', async (_name, head, status) => {
+  verifies('10.1-heads')
+  const bus = await startWeb(pool('silent', { limits: { request_timeout_sec: 1 } }))
+  const first = `POST /rpc HTTP/1.1\r\n${['Host: localhost', TYPE, LENGTH].join('\r\n')}\r\n\r\n${BODY}`
+  const heard = await speak(bus.url(), first + head)
+  expect([...heard.matchAll(/HTTP\/1.1 (\d+)/g)].map(([, each]) => Number(each))).toEqual([504, status])
+  expect((await ask(bus.url('/healthz'))).status).toBe(200)
+})
+
 test('10.4 a body is one message of any layout, in JSON', async () => {
   verifies('10.4-bodies')
   const bus = await startWeb()
