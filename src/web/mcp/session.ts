@@ -343,8 +343,11 @@ export class Session implements MessageListener {
     this.#isOver = true
     this.#news.ended(by, how)
     const reason = this.#port.isShuttingDown ? 'shutting_down' : 'unknown_session'
-    for (const { reply } of this.#posts.values())
-      if (reply.isWaiting) reply.settle((web) => (how === 'drop' ? web.response.destroy() : web.refuse({ reason })))
+    const refuse = (reply: Reply, id = 'null'): void => {
+      if (reply.isWaiting) reply.settle((web) => (how === 'drop' ? web.response.destroy() : web.refuse({ reason, id })))
+    }
+    for (const { owner, idSpelling } of this.#inFlight.owners()) if (!owner.isArray) refuse(owner.reply, idSpelling)
+    for (const { reply } of this.#posts.values()) refuse(reply)
     for (const connection of this.#connections.values()) if (how === 'flush') connection.end()
     if (how === 'drop') this.#outflow.destroy()
     this.#connections.clear()
