@@ -161,6 +161,22 @@ describe('a worker for each session', () => {
     expect(again.messages).toHaveLength(2)
   })
 
+  test('a reader that comes for a POST before that is a stream gives way to it', async () => {
+    verifies('10.10-resume')
+    const session = await open()
+    const first = await session.post(call(1, [PROGRESS, DONE], { progressToken: 1 }))
+    await first.ended()
+    const [tag, number] = first.lastId!.split('-')
+    const asked = session.post(call(2, [], { mark: 'early' }))
+    await hears(bus(), 'the call', ({ params }) => params?._meta?.mark === 'early')
+    const early = await session.resume(`${tag}-${Number(number) + 1}-0`)
+    const posted = await asked
+    await early.ended()
+    expect([early.messages, posted.isEnded]).toEqual([[], false])
+    await session.delete()
+    await posted.ended()
+  })
+
   test('events of another session, unknown ones and nonsense are refused', async () => {
     verifies('10.10-unknown')
     const [one, other] = await Promise.all([open(), open()])

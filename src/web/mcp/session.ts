@@ -277,6 +277,8 @@ export class Session implements MessageListener {
   // ---- connections ----
 
   #opened(stream: StreamId, connection: EventStream): void {
+    // A POST that has been given no event may be resumed all the same; its own reader was there first.
+    this.#disconnect(stream)
     this.#connections.set(stream, connection)
     this.#outflow.add(connection.web.response)
     if (allowsEmptyEvents(this.revision)) connection.begin(this.#streams.startOf(stream))
