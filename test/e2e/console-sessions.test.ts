@@ -1,7 +1,7 @@
 /** Kept sessions over the API: whose one sees, what was said, taking part, questions (contract 15.4, 15.5, 15.8, 15.18). */
 import { expect, test } from 'vitest'
 import { verifies } from '../conformance/verifies.ts'
-import { acpPool, heardByAgents, initialised } from '../interop/acp-peers.ts'
+import { acpPool, heardByAgents, initialised, rawPool } from '../interop/acp-peers.ts'
 import { type Bus, startBus } from '../support/bus.ts'
 import { config } from '../support/pools.ts'
 import { eventually } from '../support/waiting.ts'
@@ -101,6 +101,29 @@ test('15.8 a waiting question is answered once, by whoever comes first', async (
   expect(answered.params).toMatchObject({ question: waiting.question, by: 'local (console)' })
   const late = await visitor.post(`sessions/${session}/answers/${waiting.question}`, { option: 'yes' })
   expect([late.status, late.json.error.reason]).toEqual([409, 'already_answered'])
+})
+
+test('15.8 what an agent nests beyond reason is shown as far as it can be, and answered, and costs nobody the bus', async () => {
+  verifies('15.8-live', '15.8-lines', '15.8-answer')
+  const bus = await startBus({
+    config: { ...config(rawPool(KEEP)), store: { path: 'store.db' } },
+    doors: ['unix', 'http'],
+  })
+  const session = await leftSession(bus)
+  const visitor = await logIn(bus)
+  const topic = `session:${session}`
+  const following = await visitor.follow(topic)
+  await visitor.post(`sessions/${session}/prompt`, { text: 'deep' })
+  const line = await following.first(topic, ({ params }) => params?.update?.title === 'deep')
+  expect(JSON.stringify(line)).toContain('[nested too deep]')
+  const { question } = await eventually(
+    'a question',
+    async () => (await visitor.get(`sessions/${session}`)).json.waiting[0],
+  )
+  const read = await visitor.get(`sessions/${session}/lines?from=${line.seq}&limit=1`)
+  expect(read.json.items).toEqual([line])
+  expect((await visitor.post(`sessions/${session}/answers/${question}`, { option: 'yes' })).json).toEqual({})
+  await following.first(topic, ({ params }) => params?.kind === 'turn_ended')
 })
 
 test('15.8 End ends it; what is not kept is a row that says which key would keep it', async () => {

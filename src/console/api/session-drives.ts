@@ -5,7 +5,7 @@
  * session goes on without it. So many there may be, of which the idlest goes.
  */
 import { type ApiCall, ApiError } from './api-call.ts'
-import type { BusClient, BusMessage } from './bus-client.ts'
+import { type BusClient, type BusMessage, readMessage } from './bus-client.ts'
 import type { ConsolePort, OpenQuestion, SessionRow } from './port.ts'
 
 const MAX_DRIVES = 64
@@ -183,7 +183,9 @@ function keyOf({ login, admitted }: ApiCall, { session, pool, principal }: Sessi
 
 /** The id under which the question was put to the client: the agent may ask the same twice, and asks in order. */
 function idOf({ put }: Drive, asked: OpenQuestion, open: readonly OpenQuestion[]): string | number | undefined {
-  const params = JSON.stringify(JSON.parse(asked.params))
+  // Read as the message was.
+  const { params: wanted } = readMessage(Buffer.from(`{"params":${asked.params}}`))
+  const params = JSON.stringify(wanted)
   const isSame = (other: OpenQuestion): boolean => other.method === asked.method && other.params === asked.params
   const place = open.filter(isSame).findIndex(({ seq }) => seq === asked.seq)
   const same = [...put].filter(
