@@ -25,7 +25,8 @@ interface Question {
   readonly link: MemberLink | undefined
   /** The id as the member spelled it. */
   readonly spelling: string
-  readonly token: unknown
+  /** The token for its progress as the member spelled it; undefined: it wants to hear of none. */
+  readonly token: string | undefined
   readonly onAnswer: ((line: Envelope) => void) | undefined
 }
 
@@ -57,11 +58,15 @@ export class Questions {
     const isAddressed = this.#port.factsOf(link.pool)?.sharing !== 'shared'
     if (!isAddressed || !this.canAsk(line.text(FIELD.method)!)) return link.send(faultLine(id, 'not_offered'))
     if (this.#open.size >= MAX_QUESTIONS) return link.send(faultLine(id, 'overloaded'))
-    const token = line.key(FIELD.metaProgressToken)
-    const minted = this.#mint({ link, spelling: id, token, onAnswer: undefined })
-    this.#port.reply(this.#client, splice(line, [replace(line, FIELD.id, JSON.stringify(minted))]), {
-      via: link.delegate,
-    })
+    const hasToken = line.key(FIELD.metaProgressToken) !== undefined
+    const token = hasToken ? line.spelling(FIELD.metaProgressToken) : undefined
+    const minted = JSON.stringify(this.#mint({ link, spelling: id, token, onAnswer: undefined }))
+    // Two members may have chosen the same token.
+    const edits = [
+      replace(line, FIELD.id, minted),
+      ...(hasToken ? [replace(line, FIELD.metaProgressToken, minted)] : []),
+    ]
+    this.#port.reply(this.#client, splice(line, edits), { via: link.delegate })
   }
 
   /** The bus asks in a member's place; `params` is JSON. */
@@ -110,8 +115,9 @@ export class Questions {
 
   /** The client tells how far it is with what a member has asked. */
   progress(line: Envelope): void {
-    const token = line.key(FIELD.progressToken)
-    for (const { link, token: given } of this.#open.values())
-      if (given !== undefined && given === token) return link?.send(splice(line, []))
+    const minted = line.text(FIELD.progressToken)
+    const question = minted === undefined ? undefined : this.#open.get(minted)
+    if (question?.token !== undefined)
+      question.link!.send(splice(line, [replace(line, FIELD.progressToken, question.token)]))
   }
 }

@@ -186,6 +186,33 @@ describe('questions of members', () => {
     },
   )
 
+  test('how far an answer is hears the member that has asked, though another has chosen the same token', async () => {
+    verifies('13.12-questions')
+    const pools = ['one', 'two'].map((name) => member({ name, tools: tools('ask') }, { sharing: 'isolated' }))
+    const asking = await startBus({ config: aggregateOf(pools) })
+    await allListed(asking)
+    const client = await guest(asking, OFFERS)
+    for (const name of ['one', 'two']) {
+      const params = { name, messages: [], _meta: { progressToken: 7 } }
+      const args = { method: 'sampling/createMessage', params }
+      client.send({ jsonrpc: '2.0', id: name, method: 'tools/call', params: { name: `${name}_ask`, arguments: args } })
+    }
+    const questions = [await client.next(), await client.next()]
+    for (const { params } of questions) {
+      const { progressToken } = params._meta
+      const told = { progressToken, progress: 1, message: params.name }
+      client.send({ jsonrpc: '2.0', method: 'notifications/progress', params: told })
+    }
+    for (const { id } of questions) {
+      client.send({ jsonrpc: '2.0', id, result: {} })
+      await client.next()
+    }
+    for (const name of ['one', 'two']) {
+      const told = heardBy(asking, name).filter(({ method }) => method === 'notifications/progress')
+      expect(told.map(({ params }) => params)).toEqual([{ progressToken: 7, progress: 1, message: name }])
+    }
+  })
+
   test("an answer that nobody asked for is nobody's", async () => {
     const client = await guest(bus(), OFFERS)
     client.send({ jsonrpc: '2.0', id: 'q1', result: { action: 'accept' } })
