@@ -14,6 +14,7 @@ import { LOOP } from '../wire/via.ts'
 import { Announcements } from './announcements.ts'
 import type { Address, WorkerRow } from './dialect-table.ts'
 import { ownMap } from './empty.ts'
+import type { Bond } from './introductions.ts'
 import type { KeptSession } from './kept/kept-session.ts'
 import { FIXED } from './limits.ts'
 import { type Question, Request, spell } from './owed.ts'
@@ -63,7 +64,7 @@ export class Outbound {
       subscription: (worker, line) => this.#bySubscription(worker, line),
       subscribers: (worker, line) => this.#bySubscribers(worker, line),
       log: (worker, line) => this.#byLog(worker, line),
-      everyone: (worker) => ({ clients: [...worker.bonds].map((bond) => bond.client) }),
+      everyone: (worker) => ({ clients: [...worker.bonds].filter(isIntroduced).map((bond) => bond.client) }),
       sole: (worker, line) => this.#bySole(worker, line),
       holder: ({ holder }) => (holder === undefined ? undefined : only(holder)),
     }
@@ -445,6 +446,11 @@ interface Said {
   readonly edit: Edit | undefined
   /** Of a question: how many calls that it was put to have ended. */
   readonly moves?: number
+}
+
+/** The client waits for no welcome. */
+function isIntroduced({ introduction: { initialize, isWelcomed } }: Bond): boolean {
+  return isWelcomed || initialize === undefined
 }
 
 function isPartial(line: Envelope): boolean {

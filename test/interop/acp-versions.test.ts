@@ -175,6 +175,22 @@ describe('what an agent says once per process', () => {
     }
   })
 
+  test.each([[['status']], [['status', 'once']]])(
+    'is told to those who came together once, after their welcome (%j)',
+    async (args) => {
+      verifies('A12-remembered', '6.8-everyone')
+      const bus = await startBus({ config: config(rawPool({ args })) })
+      await bus.allReady()
+      const clients = [await bus.connect(), await bus.connect(), await bus.connect()]
+      for (const client of clients) client.send(hello(1, 1))
+      for (const client of clients) {
+        await client.ask(request('n', 'session/new'))
+        const heard = client.lines.map((line) => JSON.parse(line.toString()))
+        expect(heard.map(({ id, method }) => id ?? method)).toEqual([1, '_auth/status_update', 'n'])
+      }
+    },
+  )
+
   test('is forgotten with its process', async () => {
     verifies('A12-remembered')
     const bus = await startBus({ config: config(rawPool({ args: ['status'] })) })
