@@ -74,6 +74,10 @@ export class Aggregate {
     return this.#lists.get(pool)?.known
   }
 
+  isMember(pool: string): boolean {
+    return this.#lists.has(pool)
+  }
+
   /** Members that are not listed. */
   get missing(): string[] {
     return this.spec.members.flatMap(({ pool }) => (this.knownOf(pool) === undefined ? [pool] : []))
@@ -140,6 +144,7 @@ export class Aggregate {
   #listsChanged(): void {
     this.#makeCatalogue()
     this.#reportConflicts()
+    for (const seat of this.#seats.values()) seat.membersChanged()
     if (this.isListed) return this.#serveWaiting()
     // While somebody is waited for, clients are told of it all at the end of the wait.
     this.whenListed(NOTHING)

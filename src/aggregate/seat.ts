@@ -54,6 +54,8 @@ export class Seat implements LinkHost {
   readonly reader = new Envelope()
   readonly #line = new Envelope()
   readonly #links = new Map<string, MemberLink>()
+  /** Links to what is no such member any more, until they owe nothing. */
+  readonly #parting = new Set<MemberLink>()
   #introduction = UNKNOWN_CLIENT
   #isGreeted = false
   #isModern = false
@@ -167,6 +169,25 @@ export class Seat implements LinkHost {
     return link
   }
 
+  /** A member that is none any more, or is a server of the other era now, is not asked again; what it has in hand it answers. */
+  membersChanged(): void {
+    for (const link of [...this.#links.values()]) {
+      const era = this.aggregate.knownOf(link.pool)?.era ?? link.era
+      if (this.aggregate.isMember(link.pool) && era === link.era) continue
+      this.#links.delete(link.pool)
+      this.subscriptions.forget(link)
+      this.#parting.add(link)
+      this.#part(link)
+    }
+  }
+
+  #part(link: MemberLink | undefined): void {
+    if (link === undefined || !this.#parting.has(link)) return
+    for (const pending of this.pending.wanted()) if (pending.link === link) return
+    this.#parting.delete(link)
+    link.leave()
+  }
+
   linkFor(uri: string): MemberLink | undefined {
     const pool = this.aggregate.ownerOf(uri) ?? this.memories.uris.find(uri)
     return pool === undefined ? undefined : this.linkTo(pool)
@@ -226,6 +247,7 @@ export class Seat implements LinkHost {
     this.pending.end(pending)
     // What was given up is owed nothing; what still comes is told all the same.
     this.port.reply(this.client, line, isWaived ? more : { ...more, row })
+    this.#part(pending.link)
   }
 
   /** The client gives a request up. */
@@ -244,6 +266,7 @@ export class Seat implements LinkHost {
     pending.onCancel = undefined
     if (pending.link === undefined) this.pending.end(pending)
     else this.pending.waive(pending)
+    this.#part(pending.link)
   }
 
   /** The kernel has answered the request itself. */
@@ -277,6 +300,7 @@ export class Seat implements LinkHost {
       via: link.delegate,
       outcome,
     })
+    this.#part(link)
   }
 
   /** A result of the other era, or the answer to a call that was repeated. */
@@ -374,8 +398,9 @@ export class Seat implements LinkHost {
     this.#stopTelling?.()
     this.subscriptions.forgetAll()
     for (const pending of [...this.pending.wanted()]) this.pending.end(pending)
-    for (const link of this.#links.values()) link.leave()
+    for (const link of [...this.#links.values(), ...this.#parting]) link.leave()
     this.#links.clear()
+    this.#parting.clear()
   }
 }
 

@@ -172,6 +172,12 @@ export class Subscriptions {
     })
   }
 
+  /** The member is not to be listened to any more. */
+  forget(link: MemberLink): void {
+    this.#subscribed.delete(link)
+    this.#listenIds.delete(link)
+  }
+
   /** The client has gone: nothing is wanted any more. */
   forgetAll(): void {
     this.#listens.clear()

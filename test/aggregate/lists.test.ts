@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { verifies } from '../conformance/verifies.ts'
 import { initializeLine } from '../interop/mcp-peers.ts'
-import { runBus, startBus, testWorkspace } from '../support/bus.ts'
+import { type Bus, runBus, startBus, testWorkspace } from '../support/bus.ts'
 import type { Message } from '../support/line-client.ts'
 import { eventually, sleep } from '../support/waiting.ts'
 import { aggregateOf, allListed, ask, callTool, guest, heardBy, META, member, toolNames, tools } from './members.ts'
@@ -177,6 +177,55 @@ describe('changes', () => {
     expect((await client.next()).method).toBe(CHANGED)
     expect(await toolNames(client)).toEqual(['b_t', 'first'])
     expect((await callTool(client, 'first')).result.content[0].text).toBe('a:t')
+  })
+})
+
+describe('a client that has used a member', () => {
+  const link = '{"content":[{"type":"resource_link","uri":"a://made","name":"made"}]}'
+  const reload = async (bus: Bus, config: object): Promise<void> => {
+    bus.workspace.write('bus.json', config)
+    expect((await bus.run(['reload', '--control', bus.control])).code).toBe(0)
+  }
+
+  const textOf = ({ result }: Message): string => result.content[0].text
+
+  test('reaches it no more when it is a member no more, but has its answer, and gives its worker back', async () => {
+    verifies('13.1-reload', '13.3-isolated')
+    const a = member({ name: 'a', tools: tools('raw', 'ask') }, { sharing: 'isolated' })
+    const pools = [a, member({ name: 'b', tools: tools('t') })]
+    const bus = await startBus({ config: aggregateOf(pools) })
+    await allListed(bus)
+    const client = await guest(bus, { roots: {} })
+    await callTool(client, 'a_raw', { result: link })
+    const read = () => ask(client, 'resources/read', { uri: 'a://made' })
+    expect((await read()).result.contents[0].text).toBe('a')
+    const asking = { name: 'a_ask', arguments: { method: 'roots/list' } }
+    client.send({ jsonrpc: '2.0', id: 'in hand', method: 'tools/call', params: asking })
+    const question = await client.next()
+    await reload(bus, aggregateOf(pools, { members: ['b'] }))
+    await eventually('the list', async () => (await toolNames(client)).join() === 'b_t')
+    expect(await read()).toMatchObject({ error: { code: -32002, data: { reason: 'unknown_resource' } } })
+    client.send({ jsonrpc: '2.0', id: question.id, result: { roots: [] } })
+    expect(textOf(await client.answerTo('in hand'))).toBe('{"roots":[]}')
+    await bus.statusWhere('its worker has gone', ({ workers }) => !workers.some(({ state }) => state === 'retiring'))
+  })
+
+  test.each([
+    ['legacy', 'modern'],
+    ['modern', 'legacy'],
+  ])('uses it on when it is no %s but a %s server', async (first, second) => {
+    verifies('13.3-eras')
+    const config = (era: string) => aggregateOf([member({ name: 'm', era, tools: tools('t') })])
+    const bus = await startBus({ config: config(first) })
+    const client = await guest(bus)
+    expect(textOf(await callTool(client, 'm_t'))).toBe('m:t')
+    await reload(bus, config(second))
+    await eventually(
+      'the other server',
+      () => heardBy(bus, 'm').filter(({ method }) => method === 'tools/list').length > 1,
+    )
+    await eventually('an answer', async () => (await callTool(client, 'm_t')).result !== undefined)
+    expect(textOf(await callTool(client, 'm_t'))).toBe('m:t')
   })
 })
 
