@@ -20,6 +20,20 @@ test('15.14 every value with its origin, and no secret', () => {
   expect(JSON.stringify([...values])).not.toContain('s3cret')
 })
 
+test.each([
+  ['https://me:s3cret@host/x', 'https://(masked)@host/x'],
+  ['https://s3cret@host', 'https://(masked)@host'],
+  ['https://me:s3c@ret@host/a@b', 'https://(masked)@host/a@b'],
+  ['https://host/x?model=a&api_key=s3cret&n=1#end', 'https://host/x?model=a&api_key=(masked)&n=1#end'],
+  ['https://${USER}:${PASSWORD}@host/x?key=${KEY}', 'https://${USER}:${PASSWORD}@host/x?key=${KEY}'],
+  ['https://host/me@there?page=2', 'https://host/me@there?page=2'],
+])('15.14 of an address no credential: %s', (endpoint, shown) => {
+  verifies('15.14-values')
+  const text = JSON.stringify({ pools: [{ id: 'a', command: 'cat' }], agents: [{ name: 'w', type: 'http', endpoint }] })
+  const values = new Map(effectiveValues(parseSource('bus.json', text)).map(({ path, value }) => [path, value]))
+  expect(values.get('agents[0].endpoint')).toBe(shown)
+})
+
 test('a file with mistakes has none', () => {
   expect(effectiveValues(parseSource('bus.json', '{ "pools": 1 }'))).toEqual([])
 })

@@ -2,7 +2,8 @@
  * The values that hold, one by one, and where each comes from: a line of the file, the environment by way of one, a flag of the
  * command line, or a default (contract 15.14).
  *
- * No secret is among them: what an environment, headers or a token are given literally is masked, and `${NAME}` stays a name.
+ * No secret is among them: what an environment, headers, a token or an address are given literally is masked, and `${NAME}` stays a
+ * name.
  */
 import { defaultLimit, LIMIT_NAMES } from './limit-keys.ts'
 import { type Path, showPath } from './problem.ts'
@@ -19,6 +20,9 @@ export interface EffectiveValue {
 const SECRET_MAPS = new Set<string | number>(['env', 'headers'])
 const SECRETS = new Set<string | number>(['token'])
 const MASK = '(masked)'
+/** Of an address: whoever stands before the host, and parameters that hold credentials. */
+const USER = /^([a-z][a-z\d+.-]*:\/\/)([^/?#]*)(?=@)/i
+const SECRET_PARAMETER = /([?&][^=&#]*(?:key|token|secret|pass|sig|auth|credential)[^=&#]*=)([^&#]*)/gi
 
 /** Nothing where the file has mistakes. `flags`: keys of the file that the command line has replaced, whole. */
 export function effectiveValues(
@@ -29,7 +33,7 @@ export function effectiveValues(
   if (!parsed.success) return []
   return leavesOf({ ...withLimits(parsed.data), ...flags }, []).map(({ path, value }) => ({
     path: showPath(path),
-    value: isSecret(path) ? masked(value) : value,
+    value: isSecret(path) ? masked(value) : withoutCredentials(value),
     origin: Object.hasOwn(flags, path[0]!) ? 'flag' : originOf(source, path, value),
   }))
 }
@@ -60,6 +64,13 @@ function isSecret(path: Path): boolean {
 /** A reference is no secret. */
 function masked(value: unknown): unknown {
   return isReference(value) ? value : MASK
+}
+
+function withoutCredentials(value: unknown): unknown {
+  if (typeof value !== 'string' || !value.includes('://')) return value
+  const hide = (_: string, before: string, secret: string): string =>
+    `${before}${secret.split(':').every(isReference) ? secret : MASK}`
+  return value.replace(USER, hide).replace(SECRET_PARAMETER, hide)
 }
 
 function isReference(value: unknown): boolean {
