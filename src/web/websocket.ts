@@ -170,6 +170,8 @@ class WebSocketClient implements MessageListener {
   }
 
   #ping(): void {
+    // Whoever is not read from cannot be heard.
+    if (this.#frames.isPaused) return
     if (this.#missedPings >= MAX_MISSED_PINGS) return this.#frames.terminate()
     this.#missedPings++
     this.#frames.ping()

@@ -67,7 +67,8 @@ export const WEB = {
   '10.13-websocket': 'ACP over WebSocket: 101 with the id of the connection, binary frames ignored',
   '10.14-frames': 'a text frame is a message, of any layout, in order',
   '10.14-codes': 'it is closed with a code and the reason, after the error as a frame',
-  '10.14-pings': 'pings are answered, and those of somebody who does not read make nothing grow',
+  '10.14-pings':
+    'pings are answered, and those of somebody who does not read make nothing grow; who leaves two without an answer is dead, unless nobody read from them',
   '10.15-rpc': '/rpc: the answer of the worker is 200, the answers of the bus have statuses; notification 202; streams',
   '10.17-shutdown': 'at shutdown what is owed is answered, WebSockets end with 1001',
   '10.18-health': '/healthz, /readyz and /readyz/POOL for any Host; /metrics; refusals are counted',
