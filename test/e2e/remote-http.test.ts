@@ -295,6 +295,29 @@ describe('streams', () => {
     expect(puppet.times('tools/call')).toHaveLength(1)
   })
 
+  test('an event may be called anything', async () => {
+    verifies('11.3-resume')
+    const inner = handshakeServer(({ message }, response) => {
+      events(response)
+      response.write('retry: 50\n\n')
+      event(response, { jsonrpc: '2.0', method: 'notifications/message', params: { data: 1 } }, `${message.id}/€`)
+      setTimeout(() => response.end(), 20)
+    })
+    const puppet = await HttpPuppet.start((seen, response) => {
+      const last = seen.headers['last-event-id']
+      if (seen.method !== 'GET' || last === undefined) return inner(seen, response)
+      events(response)
+      const from = Buffer.from(String(last), 'latin1').toString()
+      event(response, result(Number(from.split('/')[0]), { from }), 'end')
+      response.end()
+    })
+    const bus = await startNear({ url: puppet.url, sharing: 'isolated' })
+    const client = await bus.connect()
+    await shakeHands(client)
+    client.send(call(9))
+    expect((await client.take(2))[1]).toMatchObject({ id: 9, result: { from: '9/€' } })
+  })
+
   test('torn where nothing can be taken up again: its request fails, the others go on', async () => {
     verifies('11.3-no-resume', '11.4-broken-off', '11.4-others-unharmed')
     const { client, bus } = await meet(({ message }, response) => {

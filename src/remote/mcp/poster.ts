@@ -87,7 +87,8 @@ export class Poster {
     const headers = {
       accept: 'text/event-stream',
       ...this.memory.headers(session),
-      ...(lastEventId === undefined ? {} : { 'last-event-id': lastEventId }),
+      // Any text is one; in a head it is its UTF-8.
+      ...(lastEventId === undefined ? {} : { 'last-event-id': Buffer.from(lastEventId).latin1Slice() }),
     }
     return this.#caller.call({ method: 'GET', headers, signal })
   }
