@@ -342,6 +342,16 @@ it('4.1.2 a client that sends no more gets what it is owed, for a while', () => 
   expect(closed()).toMatchObject([{ client: ANNA }, { client: BERT, how: 'drop' }])
 })
 
+it('7.3 a notification that waits is dropped with its client, and counted', () => {
+  verifies('promise-not-silent')
+  const rig = new Rig([{ sharing: 'lease', maxInstances: 1 }])
+  rig.send(ANNA, { id: 1, method: 'work' })
+  rig.send(BERT, { id: 1, method: 'work' })
+  rig.send(BERT, { method: 'told' })
+  rig.apply({ type: 'client-closed', client: BERT })
+  expect(rig.snapshot.dropped).toEqual({ client_gone: 1 })
+})
+
 it('7.2 what a worker says at the very moment it would count as silent is heard first', () => {
   const rig = new Rig([{ hangTimeoutMs: 400 }])
   rig.send(ANNA, { id: 1, method: 'm' })

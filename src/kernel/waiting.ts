@@ -147,9 +147,13 @@ export class Waiting {
     this.reopen(line)
   }
 
-  /** The client has gone: nothing of it waits. */
+  /** The client has gone: nothing of it waits. Its requests were given up before; what is no request is dropped. */
   forget(client: Client, line: WaitingLine): void {
-    for (const route of line.routes) if (route.client === client) this.leave(route)
+    for (const route of line.routes) {
+      if (route.client !== client) continue
+      if (route.request === undefined) this.#board.core.drop('client_gone')
+      this.leave(route)
+    }
     this.reopen(line)
   }
 }
