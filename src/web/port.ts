@@ -57,8 +57,14 @@ export interface WebTally {
 export interface WebPort extends WebTally {
   /** Settles when it is known; slowed where an address has shown too much that does not hold. */
   judge(shown: Shown): Promise<Judgement>
-  /** What goes with a refusal at this path, if there is a way to be somebody who may (contract 9.14). */
-  challenge(at: Pick<Shown, 'path' | 'publicUrl'>, mayDo: (rights: Rights) => boolean): Readonly<Record<string, string>>
+  /**
+   * What goes with a refusal at this path, if there is a way to be somebody who may; `mayDo` left out: with one of somebody whose
+   * credential holds no more (contract 9.14).
+   */
+  challenge(
+    at: Pick<Shown, 'path' | 'publicUrl'>,
+    mayDo?: (rights: Rights) => boolean,
+  ): Readonly<Record<string, string>>
   /** A document for the public, of which paths there are doors (contract 9.14); undefined: there is none. */
   document(path: string, publicUrl: string | undefined): string | undefined
   open(entrance: MessageEntrance, admitted: Admitted, peer: string, listener: MessageListener): MessageClient

@@ -178,8 +178,9 @@ export class WebService implements HttpService {
   }
 
   /** A signed token of another scope may do what this one, or none, may not. */
-  #challenge({ admitted: { identity }, path }: WebRequest, mayDo: MayDo): Readonly<Record<string, string>> {
-    if ((identity.via !== 'jwt' && identity.via !== 'anonymous') || mayDo(identity.rights)) return {}
+  #challenge({ admitted: { identity }, path }: WebRequest, mayDo?: MayDo): Readonly<Record<string, string>> {
+    const isSigned = identity.via === 'jwt' || identity.via === 'anonymous'
+    if (mayDo !== undefined && (!isSigned || mayDo(identity.rights))) return {}
     return this.#port.challenge({ path, publicUrl: this.#options.names.publicUrl }, mayDo)
   }
 

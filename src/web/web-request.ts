@@ -48,8 +48,8 @@ export class WebRequest {
   admitted!: Admitted
   /** Why its sender may not have what the path names; told once the body is sound (contract 10.4). */
   denied: Refusal | undefined
-  /** What goes with a refusal of what its sender may not, and others may (contract 9.14). */
-  challenge: (mayDo: (rights: Rights) => boolean) => Readonly<Record<string, string>> = () => ({})
+  /** What goes with a refusal of what its sender may not, and others may, or no more (contract 9.14). */
+  challenge: (mayDo?: (rights: Rights) => boolean) => Readonly<Record<string, string>> = () => ({})
   /** undefined: a refusal is an error of JSON-RPC. */
   phrase: Phrase | undefined
   readonly #tally: WebTally
@@ -130,7 +130,9 @@ export class WebRequest {
 
   refuse({ reason, detail, mayDo, status = statusOf(reason), headers = {}, id = 'null', isCounted }: Refusal): void {
     if (isCounted !== true) this.#tally.refused(reason)
-    const challenge = reason === 'not_allowed' ? this.challenge(mayDo ?? mayDoWhat(detail)) : {}
+    const isDenied = reason === 'not_allowed'
+    const isChallenged = isDenied || reason === 'unauthenticated'
+    const challenge = isChallenged ? this.challenge(isDenied ? (mayDo ?? mayDoWhat(detail)) : undefined) : {}
     const fault = webFaultOf(reason, detail)
     const body =
       this.phrase?.(this, reason, fault.message) ?? `{"jsonrpc":"2.0","id":${id},"error":${JSON.stringify(fault)}}`

@@ -103,7 +103,7 @@ describe('tokens over HTTP', () => {
 })
 
 test('9.5 a revoked token ends its connections within a second, with what it was owed', async () => {
-  verifies('9.5-web')
+  verifies('9.5-web', '9.14-challenge')
   const house = await startHouse({
     principals: { ann: {}, ben: {} },
     pools: [pool('silent')],
@@ -120,6 +120,7 @@ test('9.5 a revoked token ends its connections within a second, with what it was
   expect(await peer.take(1)).toMatchObject([{ id: 1, error: { data: { reason: 'unauthenticated' } } }])
   expect(await peer.closed).toMatchObject({ code: 1008 })
   expect(reasonOf(await pending)).toBe('401 unauthenticated')
+  expect((await pending).headers['www-authenticate']).toBe('Bearer realm="stdio-bus"')
   expect(performance.now() - startMs).toBeLessThan(3_000)
   expect(reasonOf(await ask(house.bus.url('/rpc'), { body: HELLO, headers }))).toBe('401 unauthenticated')
 })

@@ -243,10 +243,11 @@ export class WebRoom implements WebPort {
 
   challenge(
     { path, publicUrl }: Pick<Shown, 'path' | 'publicUrl'>,
-    mayDo: (rights: Rights) => boolean,
+    mayDo?: (rights: Rights) => boolean,
   ): Readonly<Record<string, string>> {
-    const scope = this.#options.reception().scopeThatWouldDo(mayDo)
-    const refusal = { reason: 'not_allowed' as const, ...(scope === undefined ? {} : { scope }) }
+    const reason = mayDo === undefined ? 'unauthenticated' : 'not_allowed'
+    const scope = mayDo === undefined ? undefined : this.#options.reception().scopeThatWouldDo(mayDo)
+    const refusal = { reason, ...(scope === undefined ? {} : { scope }) } as const
     return refusalHead(refusal, this.#publicDoor(path, publicUrl), true).headers
   }
 
