@@ -327,6 +327,27 @@ it('8.1 a request that has waited for a pool without a time has that of the pool
   expect(rig.reason(ANNA, 1)).toBe('request_timeout')
 })
 
+const DEEP = `${'['.repeat(200_000)}${']'.repeat(200_000)}`
+
+it('5.2 a welcome that is nested beyond reason is told anew to who comes with another revision', () => {
+  const rig = new Rig([{ protocol: 'mcp' }])
+  const welcome = `{"protocolVersion":"2025-06-18","capabilities":{},"odd":${DEEP}}`
+  rig.says(0, `{"id":${JSON.stringify(rig.at(0)[0].id)},"result":${welcome}}`)
+  rig.send(ANNA, { id: 1, method: 'initialize', params: { protocolVersion: '2024-11-05', capabilities: {} } })
+  expect(rig.heard(ANNA, 1).result.protocolVersion).toBe('2024-11-05')
+})
+
+it('5.2 a handshake that is nested beyond reason is sent again after a restart', () => {
+  const rig = new Rig([{ protocol: 'acp' }])
+  rig.send(ANNA, `{"id":1,"method":"initialize","params":{"protocolVersion":1,"odd":${DEEP}}}`)
+  rig.says(0, { id: 1, result: { protocolVersion: 1 } })
+  rig.dies(0)
+  rig.pass(1_000)
+  rig.send(ANNA, { id: 2, method: 'session/new', params: {} })
+  const repeated = rig.at(0).at(-1)
+  expect([repeated.method, repeated.params.protocolVersion]).toEqual(['initialize', 1])
+})
+
 it('4.1.2 a client that sends no more gets what it is owed, for a while', () => {
   const rig = new Rig([{}], { limits: { halfCloseTimeoutMs: 200 } })
   rig.send(ANNA, { id: 1, method: 'work' })

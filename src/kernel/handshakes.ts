@@ -9,6 +9,7 @@
 import { commonPart } from '../wire/common-part.ts'
 import type { Envelope } from '../wire/envelope.ts'
 import { FIELD } from '../wire/fields.ts'
+import { readWritable } from '../wire/nesting.ts'
 import { offersClose } from './announcements.ts'
 import { versionOf } from './assignment.ts'
 import { hasBatches } from './dialect-table.ts'
@@ -325,7 +326,7 @@ export class Handshakes {
   repeat(bond: Bond, then: () => void): void {
     const { worker, generation, introduction } = bond
     const { dialect, version } = introduction
-    const message = JSON.parse(introduction.initialize!.toString()) as { method: string; params: unknown }
+    const message = readWritable(introduction.initialize!) as { method: string; params: unknown }
     const held = new WaitingLine(worker.pool.spec.limits.maxOutputQueueBytes)
     bond.held = held
     worker.askedVersion ??= version
@@ -381,8 +382,8 @@ export function mismatchOf(
 }
 
 function offersIn({ line, dialect }: Route): Record<string, unknown> {
-  const { params } = JSON.parse(line.bytes.utf8Slice(line.start, line.end))
-  const offers: unknown = params?.[dialect!.table.greeting!.offers]
+  const { params } = readWritable(line.bytes.subarray(line.start, line.end)) as { params?: Record<string, unknown> }
+  const offers = params?.[dialect!.table.greeting!.offers]
   return typeof offers === 'object' && offers !== null ? { ...offers } : {}
 }
 
@@ -393,5 +394,5 @@ function agreeOn(wanted: string, spoken: string, revisions: readonly string[]): 
 }
 
 function withRevision(result: Buffer, protocolVersion: string): string {
-  return JSON.stringify({ ...(JSON.parse(result.toString()) as object), protocolVersion })
+  return JSON.stringify({ ...(readWritable(result) as object), protocolVersion })
 }

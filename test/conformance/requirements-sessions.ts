@@ -23,6 +23,8 @@ export const SESSIONS = {
   '12.10-full-disk': 'a full disk costs nobody a line: what was said meanwhile is written when there is room',
   '12.11-session': 'above max_bytes the oldest turns go; the newest states come before what is left',
   '12.11-all': 'over all sessions those that have ended go before those that live',
+  '12.11-nested':
+    'what an agent nests beyond reason ends nobody: where it is told anew, only the upper levels of it are',
   '12.11-edited':
     'a journal that was cut or edited: what is left is told in order, and those who count hear of the gap',
   '12.12-seam': 'load: what was said, the answer, what is live, each line once and in order, wherever it is cut',

@@ -241,3 +241,22 @@ test('ids with control characters are ids like others', () => {
   const attached = stage.ask(watcher, 'bus::sessions.attach', { session: odd, role: 'observe' })
   expect(stage.answerTo(watcher, attached)!.result.session).toBe(odd)
 })
+
+test('what an agent nests beyond reason is told as it is, and ends nothing when it is told again', () => {
+  verifies('12.11-nested')
+  const deep = `${'['.repeat(200_000)}${']'.repeat(200_000)}`
+  const stage = new KeptStage()
+  const client = stage.come()
+  const answer = (method: string, result: string): void => {
+    const { worker, message } = stage.lastAsked(method)!
+    stage.say(worker, `{"jsonrpc":"2.0","id":${message.id},"result":${result}}\n`)
+  }
+  const opened = stage.ask(client, 'session/new', { cwd: '/work', mcpServers: [] })
+  answer('session/new', `{"sessionId":"s","odd":${deep}}`)
+  expect(stage.answerTo(client, opened)!.result.sessionId).toBe('s')
+  const update = `{"sessionUpdate":"config_option_update","configOptions":[{"id":"o","odd":${deep}}]}`
+  stage.say(0, `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":${update}}}\n`)
+  const next = stage.come()
+  const loaded = stage.load(next)
+  expect(stage.answerTo(next, loaded)!.result).toMatchObject({ odd: expect.anything(), configOptions: [{ id: 'o' }] })
+})

@@ -6,7 +6,7 @@
  */
 import type { Reason } from '../../kernel/faults.ts'
 import type { MessageClient, MessageListener } from '../../web/port.ts'
-import { isNestedTooDeep } from '../../wire/nesting.ts'
+import { readWritable } from '../../wire/nesting.ts'
 import { ApiError, badParameter } from './api-call.ts'
 
 export interface BusMessage {
@@ -111,21 +111,9 @@ export class BusClient implements MessageListener {
   }
 }
 
-/** Deeper than anything that is shown. */
-const MAX_DEPTH = 100
-const TOO_DEEP = '[nested too deep]'
-
 /** A line of the bus; of what is nested beyond what can be written again only the upper levels. */
 export function readMessage(line: Buffer): BusMessage {
-  const message: unknown = JSON.parse(line.utf8Slice())
-  return (isNestedTooDeep(line) ? upperLevels(message, 0) : message) as BusMessage
-}
-
-function upperLevels(value: unknown, depth: number): unknown {
-  if (typeof value !== 'object' || value === null) return value
-  if (depth === MAX_DEPTH) return TOO_DEEP
-  if (Array.isArray(value)) return value.map((item) => upperLevels(item, depth + 1))
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, upperLevels(item, depth + 1)]))
+  return readWritable(line) as BusMessage
 }
 
 /** What a caller sent can be read and yet be too deep to be written. */

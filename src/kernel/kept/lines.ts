@@ -5,6 +5,7 @@
 import type { Envelope } from '../../wire/envelope.ts'
 import { FIELD } from '../../wire/fields.ts'
 import { elementsOf, memberOf } from '../../wire/json-array.ts'
+import { readWritable } from '../../wire/nesting.ts'
 import type { KeepingWords } from '../dialect-table.ts'
 import { FIXED } from '../limits.ts'
 import type { SessionId } from '../vocabulary.ts'
@@ -140,6 +141,6 @@ export function resultOf(line: Envelope): Readonly<Record<string, unknown>> {
 }
 
 function objectAt(line: Envelope, field: (typeof FIELD)['params']): Readonly<Record<string, unknown>> {
-  const value: unknown = JSON.parse(line.bytes.utf8Slice(line.startOf(field), line.endOf(field)))
+  const value = readWritable(line.bytes.subarray(line.startOf(field), line.endOf(field)))
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : {}
 }
