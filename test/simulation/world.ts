@@ -73,7 +73,8 @@ export class World {
   readonly #slots = new Map<WorkerId, SimWorker>()
   readonly #specs = new Map<string, PoolSpec>()
   readonly #restartsMs = new Map<WorkerId, number[]>()
-  readonly #startsAnew = new Set<WorkerId>()
+  /** The generation of each worker that has stopped last. */
+  readonly #stopped = new Map<WorkerId, number>()
   readonly aliases = new Set<string>()
   /** The worker of every session of a plain client. */
   readonly homes = new Map<string, SimWorker>()
@@ -421,6 +422,7 @@ export class World {
   }
 
   #perform(actions: readonly Action[]): void {
+    for (const action of actions) if (action.do === 'log') this.#noteStopped(action.text, action.about)
     for (const action of actions) {
       this.tell(() => `    ${JSON.stringify(action)}`)
       this.#do(action)
@@ -487,10 +489,16 @@ export class World {
     }
   }
 
+  /**
+   * Its number is given to the next worker, which has not been restarted: that may be in the midst of what the bus has done,
+   * where the gateway asks it for more.
+   */
+  #noteStopped(text: string, about: Readonly<Record<string, unknown>>): void {
+    if (text === 'worker stopped') this.#stopped.set(about['worker'] as WorkerId, about['generation'] as number)
+  }
+
   /** What the bus says of itself must be true. */
   #heed(text: string, about: Readonly<Record<string, unknown>>): void {
-    // Its number is given to the next worker, which has not been restarted.
-    if (text === 'worker stopped') return void this.#startsAnew.add(about['worker'] as WorkerId)
     const worker = this.#slots.get(about['worker'] as WorkerId)
     if (text === 'worker is ended' && about['reason'] === 'worker_stalled' && worker !== undefined)
       return judgeStalled(this, worker, String(about['why']))
@@ -524,8 +532,8 @@ export class World {
   /** Contract 7.2: `max_restarts` in `restart_window_sec`, per worker. */
   #countRestart(worker: WorkerId, generation: number, { limits, idleTimeoutMs }: PoolSpec): void {
     // One that was sent to sleep is woken without being counted.
-    if (this.#startsAnew.delete(worker) || generation === 1 || idleTimeoutMs !== undefined)
-      return void this.#restartsMs.delete(worker)
+    const isAnew = this.#stopped.get(worker) === generation - 1
+    if (isAnew || generation === 1 || idleTimeoutMs !== undefined) return void this.#restartsMs.delete(worker)
     const recentMs = (this.#restartsMs.get(worker) ?? []).filter((atMs) => atMs > this.nowMs - limits.restartWindowMs)
     recentMs.push(this.nowMs)
     this.#restartsMs.set(worker, recentMs)
