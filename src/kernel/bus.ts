@@ -359,9 +359,18 @@ export class Bus {
 
   /** Whether what the gateway says to this caller would wait. */
   isFull(caller: ClientId | WorkerGeneration): boolean {
-    if (typeof caller === 'number') return this.#core.clients.get(caller)?.outbox.isFull === true
-    const worker = this.#core.workers.get(caller.worker)
-    return worker?.generation === caller.generation && worker.outbox.isFull
+    return this.#peerOf(caller)?.outbox.isFull === true
+  }
+
+  /** Whether it is not to be read from now, whatever was to be done before that and is done late; undefined: it is gone. */
+  isPaused(peer: ClientId | WorkerGeneration): boolean | undefined {
+    return this.#peerOf(peer)?.isPaused
+  }
+
+  #peerOf(peer: ClientId | WorkerGeneration): Peer | undefined {
+    if (typeof peer === 'number') return this.#core.clients.get(peer)
+    const worker = this.#core.workers.get(peer.worker)
+    return worker?.generation === peer.generation ? worker : undefined
   }
 
   #clientWrote(client: Client, pendingBytes: number): void {

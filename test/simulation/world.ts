@@ -433,10 +433,10 @@ export class World {
     switch (action.do) {
       case 'pause-client':
       case 'resume-client':
-        return this.#pause(this.#clientsById.get(action.client), action.do === 'pause-client')
+        return this.#pause(this.#clientsById.get(action.client), this.bus.isPaused(action.client))
       case 'pause-worker':
       case 'resume-worker':
-        return this.#pause(this.#slots.get(action.worker), action.do === 'pause-worker')
+        return this.#pause(this.#slots.get(action.worker), this.bus.isPaused(action))
       case 'close-client':
         this.#gone++
         this.#clientsById.get(action.client)?.closeBy(action.how)
@@ -509,11 +509,11 @@ export class World {
     else demand(!this.isRoomy, 'justified', () => `${client} was closed though there is room: ${text}`)
   }
 
-  #pause(peer: SimClient | SimWorker | undefined, isPaused: boolean): void {
-    if (peer === undefined) return
+  #pause(peer: SimClient | SimWorker | undefined, isPaused: boolean | undefined): void {
+    // Who goes on in the very event that stopped it was read from all the time.
+    if (peer === undefined || isPaused === undefined || peer.isPaused === isPaused) return
     peer.isPaused = isPaused
     if (!('slot' in peer)) return
-    // Who goes on in the very event that stopped it was read from all the time.
     if (isPaused) peer.pausedAtMs = this.nowMs
     else if (peer.pausedAtMs < this.nowMs) peer.movedAtMs = this.nowMs
   }

@@ -345,13 +345,11 @@ export class Daemon {
   #do(action: Action): void {
     switch (action.do) {
       case 'pause-client':
-        return this.#clients.get(action.client)?.pause()
       case 'resume-client':
-        return this.#clients.get(action.client)?.resume()
+        return steer(this.#clients.get(action.client), this.#bus.isPaused(action.client))
       case 'pause-worker':
-        return this.#workers.get(action.worker)?.pause()
       case 'resume-worker':
-        return this.#workers.get(action.worker)?.resume()
+        return steer(this.#workers.get(action.worker), this.#bus.isPaused(action))
       case 'close-client':
         this.#clients.get(action.client)?.close(action.how)
         this.#exchanges.get(action.client)?.close()
@@ -558,4 +556,11 @@ export class Daemon {
     this.#atMs = Math.floor(this.#clock.read(timeMs, this.#timerAtMs))
     return timeMs
   }
+}
+
+/** What one action brings about may pause or resume a peer before an older action is performed that says the contrary. */
+function steer(end: ClientPeer | WorkerPeer | undefined, isPaused: boolean | undefined): void {
+  if (isPaused === undefined) return
+  if (isPaused) end?.pause()
+  else end?.resume()
 }
