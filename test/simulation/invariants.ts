@@ -199,6 +199,8 @@ function inspectPeer(core: Core, peer: Peer, source: Peer | undefined): void {
   // What the event let go on may have filled its own queue, and be stopped already, wherever.
   const isHeldUp = peer.kind === 'worker' && peer.lobby.gate.sources.size > 0
   const isOwnDoing = peer.blockedOn !== undefined || peer.isDeaf || isHeldUp
+  // So may somebody who has gone in it.
+  if (core.actions.some((action) => action.do === 'close-client')) return
   if (isFilled && isUnstopped && !isLeased && !isOwnDoing && peer.gate.sources.size === 0)
     demand(
       false,
