@@ -55,7 +55,6 @@ export const AIO_REGRESSIONS: typeof REGRESSIONS = [
 export const LONG_AIO_REGRESSIONS: typeof REGRESSIONS = [
   [810000308, 'a session that has a worker is not led away from it by what waits for another'],
   [830001617, 'who holds most of all may hold what the very event has brought'],
-  [903001459, 'who goes on before the order to stop it is carried out stays so'],
   [830001725, 'a worker of its own ends with its client also where a reload has let that go on'],
 ]
 

@@ -2,6 +2,7 @@
 import { PassThrough } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { expect, onTestFinished, test } from 'vitest'
+import { specOf } from '../../../test/support/kernel-rig.ts'
 import { parseConfig } from '../../config/read.ts'
 import type { Write } from '../../kernel/events.ts'
 import { spawnWorker } from '../../process/spawn.ts'
@@ -102,4 +103,46 @@ test.each([
   for (const id of [1, 2]) socket.emit('data', Buffer.from(`{"id":${id},"method":"m"}\n`))
   await socket.heard
   expect(count.lines).toEqual(expected)
+})
+
+test('who goes on before the order to stop it is carried out is read', () => {
+  let kill = (): void => {}
+  const worker = { write: () => 0, passOn() {}, pause() {}, resume() {}, stop: async () => {}, kill: async () => {} }
+  const full = { restart: 'never', limits: { maxOutputQueueBytes: 50 } } as const
+  const daemon = new Daemon(specOf({ gateway: 'all', pools: [full] }), {
+    log,
+    launch: () => ({
+      join: (of, tell) => {
+        setImmediate(() => tell({ type: 'worker-opened', ...of, facts: {} }))
+        kill = () => {
+          tell({ type: 'worker-silent', ...of, pipe: 'stdout' })
+          tell({ type: 'worker-ended', ...of, isClean: false, how: { exitCode: 1, signal: null } })
+        }
+        return worker
+      },
+    }),
+    stopAccepting: () => {},
+    finished: () => {},
+  })
+  onTestFinished(() => daemon.close())
+  // What the call brings about ends the worker whose queue the line behind the call has filled.
+  daemon.attach({ take: () => kill(), callerGone() {} } as unknown as Parameters<Daemon['attach']>[0])
+  daemon.start()
+  return new Promise<void>((done) => {
+    setImmediate(() => {
+      let isRead = true
+      const read = (is: boolean) => (): void => {
+        isRead = is
+      }
+      daemon.openPeer({ door: 'unix', isLocal: true, pool: 'p' }, (client, tell) => {
+        setImmediate(() => {
+          const lines = `{"id":1,"method":"a::b"}\n{"id":2,"method":"m","params":"${'x'.repeat(100)}"}\n`
+          tell({ type: 'client-received', client, bytes: Buffer.from(lines) })
+          expect(isRead).toBe(true)
+          done()
+        })
+        return { write: () => 0, pause: read(false), resume: read(true), close() {} }
+      })
+    })
+  })
 })
