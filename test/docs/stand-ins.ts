@@ -8,6 +8,7 @@
 import {
   chmodSync,
   cpSync,
+  lstatSync,
   mkdirSync,
   mkdtempSync,
   realpathSync,
@@ -52,6 +53,9 @@ let made: string | undefined
 
 function installedClone(): string {
   if (made !== undefined) return made
+  // npm empties what a link to a link leads to.
+  if (lstatSync(join(ROOT, 'node_modules')).isSymbolicLink())
+    throw new Error('node_modules is a link here: install it in this folder first (npm ci)')
   made = realpathSync(mkdtempSync(join(tmpdir(), 'sb-clone-')))
   const files = sourceFiles().filter((name) => name === ONLY_TEST || !name.endsWith('.test.ts'))
   for (const name of [...files, 'dist']) cpSync(join(ROOT, name), join(made, name), { recursive: true })
