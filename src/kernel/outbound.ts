@@ -14,7 +14,6 @@ import { LOOP } from '../wire/via.ts'
 import { Announcements } from './announcements.ts'
 import type { Address, WorkerRow } from './dialect-table.ts'
 import { ownMap } from './empty.ts'
-import type { Bond } from './introductions.ts'
 import type { KeptSession } from './kept/kept-session.ts'
 import { FIXED } from './limits.ts'
 import { type Question, Request, spell } from './owed.ts'
@@ -64,7 +63,9 @@ export class Outbound {
       subscription: (worker, line) => this.#bySubscription(worker, line),
       subscribers: (worker, line) => this.#bySubscribers(worker, line),
       log: (worker, line) => this.#byLog(worker, line),
-      everyone: (worker) => ({ clients: [...worker.bonds].filter(isIntroduced).map((bond) => bond.client) }),
+      everyone: (worker) => ({
+        clients: [...worker.bonds].map(({ client }) => client).filter((client) => !awaitsWelcome(client, worker)),
+      }),
       sole: (worker, line) => this.#bySole(worker, line),
       holder: ({ holder }) => (holder === undefined ? undefined : only(holder)),
     }
@@ -448,9 +449,11 @@ interface Said {
   readonly moves?: number
 }
 
-/** The client waits for no welcome. */
-function isIntroduced({ introduction: { initialize, isWelcomed } }: Bond): boolean {
-  return isWelcomed || initialize === undefined
+/** The worker owes the client the answer to its handshake. */
+function awaitsWelcome({ newest }: Client, worker: Worker): boolean {
+  for (let request = newest; request !== undefined; request = request.older)
+    if (request.worker === worker && request.row?.opens !== undefined) return true
+  return false
 }
 
 function isPartial(line: Envelope): boolean {
