@@ -67,16 +67,6 @@ describe('a shared puppet', () => {
     expect((await session.delete()).status).toBe(404)
   })
 
-  test('what is asked in a session that ends is told so, by its id', async () => {
-    verifies('10.7-delete')
-    const session = await openSession(url())
-    const asked = session.ask(call('under way', [], { mark: 'ends' }))
-    await hears(bus(), 'the call', ({ params }) => params?._meta?.mark === 'ends')
-    expect((await session.delete()).status).toBe(204)
-    const { status, json } = await asked
-    expect([status, json.id, json.error.data.reason]).toEqual([404, 'under way', 'unknown_session'])
-  })
-
   test('protocol versions that nobody knows are refused, known ones are taken', async () => {
     verifies('10.6-version')
     const session = await openSession(url(), { version: '2025-06-18' })
@@ -167,6 +157,17 @@ describe('a shared puppet', () => {
     const session = await openSession(bus().url('/mcp/puppet/'))
     expect((await ask(url(), { method: 'POST', body: PING, headers: session.headers })).status).toBe(200)
     expect((await openSession(`${url()}/?a=b`)).id).toHaveLength(32)
+  })
+
+  // The puppet goes on owing that answer: nothing that counts what is owed may follow.
+  test('what is asked in a session that ends is told so, by its id', async () => {
+    verifies('10.7-delete')
+    const session = await openSession(url())
+    const asked = session.ask(call('under way', [], { mark: 'ends' }))
+    await hears(bus(), 'the call', ({ params }) => params?._meta?.mark === 'ends')
+    expect((await session.delete()).status).toBe(204)
+    const { status, json } = await asked
+    expect([status, json.id, json.error.data.reason]).toEqual([404, 'under way', 'unknown_session'])
   })
 })
 
