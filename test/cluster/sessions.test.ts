@@ -55,6 +55,9 @@ async function startThree(nats: Nats, ...more: string[]) {
     startNode(nats, 'n3', { pools: [agent('n3', sessions, ...more), ECHO] }),
   ])
   for (const node of ['n2', 'n3']) await untilReachable(a, `echo@${node}`)
+  // Who has the pool itself asks where a session lives once it knows that others have it too.
+  await untilReachable(b, 'echo@n3')
+  await untilReachable(c, 'echo@n2')
   await Promise.all([a, b, c].map(untilDirectory))
   const ids: string[] = []
   while (!ids.some((id) => id.startsWith('n2')) || !ids.some((id) => id.startsWith('n3'))) ids.push(await newSession(a))
